@@ -1,0 +1,1 @@
+"""Agent definitions: the built-in ones and the loader for users' own."""

@@ -1,0 +1,71 @@
+"""What is said: the conversation of one agent, and the message that enters through the gateway.
+
+The conversation is neutral: it knows neither a provider's wire nor a tool-call dialect. Both are
+applied when a request is built, so a history outlives a change of model.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Origin = Literal["user", "agent", "runtime", "notification", "summary"]
+"""Who wrote the text of a `UserMessage`. Only "user" and "agent" (a parent's task) give instructions;
+the others are data that the runtime put there."""
+
+Caller = Literal["user", "agent"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call as the model wrote it. `arguments` is JSON text, possibly malformed.
+
+    `id` is the runtime's: unique in its run, at most 64 characters. What a provider called it is
+    not kept, since providers reuse ids.
+    """
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage:
+    text: str
+    origin: Origin = "user"
+    kind: Literal["user"] = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantMessage:
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    reasoning: str = ""
+    kind: Literal["assistant"] = "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolMessage:
+    """The answer to one tool call. Always data, never parsed as an action."""
+
+    call_id: str
+    name: str
+    content: str
+    ok: bool = True
+    kind: Literal["tool"] = "tool"
+
+
+ChatMessage = UserMessage | AssistantMessage | ToolMessage
+"""One item of a conversation. The system prompt is not in it: `ModelRequest.instructions` has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What enters through a channel (SPEC A2)."""
+
+    id: str
+    session_id: str
+    channel: str
+    content: str
+    timestamp: float
+    type: str = "message"
+    caller: Caller = "user"
+    parent_session_id: str | None = None

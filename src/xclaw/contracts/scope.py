@@ -1,0 +1,22 @@
+"""What a run sees of itself, wherever it is: one context variable, carried into threads too."""
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from xclaw.contracts.agents import PermissionMode
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Set by the runtime around a run; frozen, so that nothing a run sets leaks up or sideways."""
+
+    run_id: str
+    root_id: str
+    session_id: str
+    agent: str
+    depth: int
+    permission_mode: PermissionMode
+    memory_dir: str
+
+
+current_scope: ContextVar[Scope | None] = ContextVar("xclaw_scope", default=None)

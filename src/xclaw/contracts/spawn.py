@@ -1,0 +1,68 @@
+"""The Spawn contract: one way to start a sub-agent, whatever kind it is."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from xclaw.contracts.results import Result
+from xclaw.contracts.tasks import Task
+
+
+class Child(Protocol):
+    """A started sub-agent."""
+
+    @property
+    def run_id(self) -> str: ...
+
+    @property
+    def session_id(self) -> str: ...
+
+    @property
+    def task_id(self) -> str: ...
+
+    async def result(self) -> Result:
+        """Its end, durable. Never raises for a failed child: the outcome says so. Any number may wait.
+
+        Cancelling the wait does not cancel the child.
+        """
+        ...
+
+    async def cancel(self, reason: str) -> Result:
+        """End it and everything below it; answers how it ended. Safe to repeat."""
+        ...
+
+
+class Spawn(Protocol):
+    """Starts children of one run. Bound to that run and to the tool call that asks.
+
+    `start` journals ChildSpawned before the child's first event, and re-attaches: the same
+    (run, call, key) after a crash answers the child that exists, started once, its result taken once.
+    """
+
+    def agents(self) -> Mapping[str, str]:
+        """Agents that may be started: name to description."""
+        ...
+
+    def resolve(self, name: str) -> str | None:
+        """The agent a model meant: case, quotes, spaces, list brackets, "@" and full-width folded."""
+        ...
+
+    def model_of(self, agent: str) -> str:
+        """The first model of the agent's chain."""
+        ...
+
+    async def start(self, task: Task, *, background: bool = False) -> Child:
+        """Raises `SpawnRefused`. A background child's result comes as a notification too."""
+        ...
+
+    async def run(self, task: Task) -> Result:
+        """Start, wait, acknowledge. Cancelling it cancels the child. Raises `SpawnRefused`."""
+        ...
+
+    def children(self) -> Mapping[str, Child]:
+        """Background children of this run that have not been acknowledged, by run id."""
+        ...
+
+    async def wait(self, run_ids: tuple[str, ...] = (), timeout_s: float | None = None) -> dict[str, Result]:
+        """Wait until all named background children (or all of them) ended; acknowledge and answer
+        those that have. An empty answer means the time-out came first."""
+        ...

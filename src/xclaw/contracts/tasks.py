@@ -1,0 +1,29 @@
+"""What a parent hands a child."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from xclaw.contracts.agents import Limits
+from xclaw.contracts.artifacts import Pointer
+
+Mode = Literal["delegate", "debate", "pipeline", "spawn"]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One piece of work for one worker. `text` must stand alone: the child sees nothing else."""
+
+    agent: str
+    text: str
+    mode: Mode
+    key: str
+    """Tells the children of one tool call apart; stable across replays."""
+    inputs: tuple[Pointer, ...] = ()
+    """Artifacts the child may read; nothing else of its siblings is visible to it."""
+    output_schema: dict[str, object] | None = None
+    """JSON Schema that replaces the shape of summary_data (SPEC E4)."""
+    structured: bool = True
+    """The child must end with the result form (SPEC E1); debaters and pipeline steps need not."""
+    limits: Limits = Limits()
+    step: int = 0
+    """Position in a pipeline, from 0."""

@@ -1,0 +1,17 @@
+"""One token estimate, for whatever a provider does not report."""
+
+TOKENS_PER_CHARACTER = 0.25
+TOKENS_PER_EXTRA_BYTE = 0.3
+MESSAGE_OVERHEAD = 4
+"""Tokens a message costs beside its text."""
+
+
+def estimate_tokens(text: str) -> int:
+    """Tokens of a text: a quarter per ASCII letter, about 0.85 per Chinese character.
+
+    Never far below the truth in either script, so that compaction comes in time.
+    """
+    if text.isascii():
+        return int(len(text) * TOKENS_PER_CHARACTER) + 1
+    extra_bytes = len(text.encode("utf-8", "replace")) - len(text)
+    return int(len(text) * TOKENS_PER_CHARACTER + extra_bytes * TOKENS_PER_EXTRA_BYTE) + 1

@@ -1,0 +1,63 @@
+"""The Tool contract."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from xclaw.contracts.events import Event
+from xclaw.contracts.models import ToolSpec
+from xclaw.contracts.spawn import Spawn
+from xclaw.contracts.workspaces import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What a tool answers. The loop bounds `content` and spills the rest; tools need not."""
+
+    content: str
+    ok: bool = True
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What one call may touch. Made anew for each call."""
+
+    run_id: str
+    session_id: str
+    agent: str
+    call_id: str
+    request: str
+    """What the run was asked: the user's message or the task."""
+    workspace: Workspace
+    spawn: Spawn
+    record: Callable[[Event], None]
+    """Journal an event in this run's stream."""
+
+
+class Tool(Protocol):
+    """A thing a model can ask for. Shared by all runs: no state of a call lives in it.
+
+    `run` gets arguments that passed the schema. It raises `ToolFailed` for what the model can act
+    on; any other exception becomes a failure without its traceback. Cancelling `run` ends whatever
+    it started.
+    """
+
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    @property
+    def replayable(self) -> bool:
+        """Running it again after a crash is harmless: it reads, or finds what it had started."""
+        ...
+
+    @property
+    def timeout_s(self) -> float | None:
+        """How long a call may take; None: as long as its run may."""
+        ...
+
+    async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutput: ...
+
+
+ToolSet = Mapping[str, Tool]
+ToolSource = Callable[[Sequence[str]], ToolSet]

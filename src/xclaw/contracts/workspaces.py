@@ -1,0 +1,82 @@
+"""The Workspace contract: what files a run may see, and where it delivers."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from xclaw.contracts.artifacts import Pointer
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryItem:
+    name: str
+    type: str
+    """"file", "directory", "link" or what else it is ("fifo", "socket", "device")."""
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """Part of a file. `size` is the whole file's, in bytes; `text` is decoded, never raises."""
+
+    text: str
+    size: int
+    offset: int
+    next_offset: int | None
+    """None at the end of the file."""
+    binary: bool = False
+
+
+class Workspace(Protocol):
+    """One run's files: a private directory, a delivery directory, and what it was handed, read-only.
+
+    Every path a model names is resolved, links too, and refused outside those with `ToolFailed`,
+    whose text never shows contents. Methods block briefly on disk; call them in a thread.
+    """
+
+    @property
+    def private_dir(self) -> str: ...
+
+    @property
+    def delivery_dir(self) -> str: ...
+
+    def grant(self, pointers: tuple[Pointer, ...]) -> None:
+        """Let this run read these artifacts, and nothing beside them."""
+        ...
+
+    def read(self, path: str, offset: int = 0, limit: int = 100_000) -> FileSlice:
+        """`offset` and `limit` in bytes."""
+        ...
+
+    def list_directory(self, path: str) -> list[DirectoryItem]: ...
+
+    def write(self, path: str, content: bytes) -> str:
+        """Write a private file atomically; answers its absolute path."""
+        ...
+
+    def deliver(self, path: str, content: bytes) -> Pointer:
+        """Deliver a final artifact (SPEC D6). A name that exists becomes a new version."""
+        ...
+
+    def verify(self, path: str) -> Pointer | None:
+        """The delivered artifact that `path` names, re-hashed; None when it is not one, or changed."""
+        ...
+
+    def delivered(self) -> list[Pointer]:
+        """What this run delivered, in order."""
+        ...
+
+    def spill(self, name: str, content: str) -> str:
+        """Keep an output too long for the conversation in a private file; answers its path."""
+        ...
+
+
+class Workspaces(Protocol):
+    """Hands out workspaces; owns the layout of SPEC F1."""
+
+    def open(self, agent: str, task_id: str, run_id: str) -> Workspace:
+        """The workspace of one run; created on first use, the same again after a restart."""
+        ...
+
+    def find(self, path: str) -> Pointer | None:
+        """The delivered artifact at `path`, verified, whoever delivered it."""
+        ...

@@ -1,0 +1,1 @@
+"""One agent, one conversation: ask, run tools, repeat."""

@@ -1,0 +1,1 @@
+"""Several agents: one file per pattern, each a tool."""

@@ -1,0 +1,1 @@
+"""The life of runs: start, watch, cancel, time out, resume."""

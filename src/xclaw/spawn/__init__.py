@@ -1,0 +1,1 @@
+"""Kinds of sub-agent behind one contract."""

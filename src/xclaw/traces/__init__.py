@@ -1,0 +1,1 @@
+"""What happened, read from the journal: tree, timeline, cost."""

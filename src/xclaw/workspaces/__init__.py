@@ -1,0 +1,1 @@
+"""Task directories, delivery, the artifact store, path containment."""

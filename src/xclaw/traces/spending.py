@@ -1,0 +1,34 @@
+"""What an event cost: the one place where a trace turns events into spend (fault cases U01, U03)."""
+
+from collections.abc import Iterable
+
+from xclaw.contracts.events import AttemptFailed, Compacted, Entry, Event, ModelAnswered
+from xclaw.contracts.usage import Spend, spend_of_call
+
+NOTHING = Spend()
+
+
+def spend_of_event(event: Event) -> Spend:
+    """The spend that an event settles: an answer, a failed attempt, or a compaction that asked a model."""
+    if isinstance(event, ModelAnswered | AttemptFailed):
+        return spend_of_call(event.usage, event.cost_usd)
+    if isinstance(event, Compacted) and event.usage.total_tokens:
+        return spend_of_call(event.usage, event.cost_usd)
+    return NOTHING
+
+
+def own_spend(entries: Iterable[Entry]) -> Spend:
+    """The sum over events; give it one run's entries for its own spend, a tree's for the total."""
+    return sum((spend_of_event(entry.event) for entry in entries), NOTHING)
+
+
+def spend_by_model(entries: Iterable[Entry]) -> dict[str, Spend]:
+    """Own spend split by the model that was asked; compactions stand under `compaction`."""
+    split: dict[str, Spend] = {}
+    for entry in entries:
+        event = entry.event
+        spend = spend_of_event(event)
+        if spend != NOTHING:
+            name = event.model if isinstance(event, ModelAnswered | AttemptFailed) else "compaction"
+            split[name] = split.get(name, NOTHING) + spend
+    return split

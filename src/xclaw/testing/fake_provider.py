@@ -16,17 +16,22 @@ where the keys are the SHA-256 of the request's whole `messages` array (keys sor
 the text of its last user message: a call that is paid for twice has a 2. `POST /reset` sets all to 0.
 """
 
+import argparse
 import asyncio
+import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Self, assert_never
 
 import msgspec
 from aiohttp import web
 
+from xclaw.contracts.errors import UsageError
 from xclaw.testing.fake_replies import (
     DONE,
     Calls,
@@ -45,6 +50,7 @@ from xclaw.testing.fake_replies import (
     stream_of,
     usage_chunk,
 )
+from xclaw.testing.fake_rules import FakeRules
 from xclaw.testing.fake_stats import Stats
 from xclaw.testing.wire_reading import asks_usage
 
@@ -254,3 +260,35 @@ def _drop(request: web.BaseRequest, reset: bool) -> None:
 
 def _nothing_queued(body: dict[str, object]) -> Reply:
     return Status(400, {"error": {"message": "FakeProvider: no reply is queued", "code": "nothing_queued"}})
+
+
+async def _serve(rules: FakeRules, port: int, latency_s: float) -> None:
+    ended = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    async with FakeProvider(port=port, latency_s=latency_s, record=False) as provider:
+        provider.answer_with(rules.answer)
+        sys.stdout.write(msgspec.json.encode({"url": provider.url}).decode() + "\n")
+        sys.stdout.flush()
+        await ended.wait()
+
+
+def main() -> int:
+    """The command described at the top."""
+    parser = argparse.ArgumentParser(prog="python -m xclaw.testing.fake_provider")
+    parser.add_argument("--rules", type=Path, required=True, help="script file, YAML or JSON")
+    parser.add_argument("--latency-ms", type=float, default=0.0, help="passes before each answer")
+    parser.add_argument("--chunks", type=int, default=0, help="cut each text into about this many deltas")
+    parser.add_argument("--port", type=int, default=0, help="default: a free one")
+    options = parser.parse_args()
+    try:
+        rules = FakeRules.from_file(options.rules, options.chunks)
+    except UsageError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    asyncio.run(_serve(rules, options.port, options.latency_ms / 1000))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

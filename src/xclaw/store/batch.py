@@ -1,0 +1,191 @@
+"""One transaction's worth of appends, as rows. Knows the tables; knows no threads."""
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from xclaw.contracts.errors import Fenced, JournalError
+from xclaw.contracts.events import Entry, Event, RunEnded, RunResumed, RunStarted, TextDelta
+from xclaw.contracts.journal import Committed
+from xclaw.store.codec import encode_event, title_from, well_formed
+
+_EVENT = "INSERT INTO events (run, seq, at, kind, body) VALUES (?, ?, ?, ?, ?)"
+_STARTED = """
+    INSERT INTO runs (run, root, parent, session, agent, title, owner, started_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (run) DO UPDATE SET agent = excluded.agent, title = excluded.title,
+        owner = excluded.owner, started_at = excluded.started_at
+"""
+_SEEN = """
+    INSERT OR IGNORE INTO runs (run, root, parent, session, owner, started_at) VALUES (?, ?, ?, ?, ?, ?)
+"""
+_RESUMED = "UPDATE runs SET owner = ? WHERE run = ?"
+_ENDED = "UPDATE runs SET ended_at = ?, outcome = ? WHERE run = ?"
+_TAKEN = """
+    SELECT runs.run FROM json_each(?) AS mine JOIN runs ON runs.run = mine.key
+    WHERE runs.owner <> mine.value
+"""
+
+
+@dataclass(slots=True)
+class Append:
+    """One call of `Journal.append` on its way through the writer."""
+
+    entries: tuple[Entry, ...]
+    committed: Committed
+    loop: asyncio.AbstractEventLoop
+    error: JournalError | None = None
+    bodies: list[str] = field(default_factory=list[str])
+
+    def runs(self) -> set[str]:
+        return {entry.address.run_id for entry in self.entries}
+
+    def encode(self) -> None:
+        """Fill `bodies`. Raises `JournalError` for what cannot be stored."""
+        for entry in self.entries:
+            event = entry.event
+            if isinstance(event, TextDelta):
+                raise JournalError("a TextDelta is never stored: publish it, do not append it")
+            try:
+                self.bodies.append(encode_event(event))
+            except (TypeError, ValueError, RecursionError, OverflowError) as error:
+                raise JournalError(
+                    f"event {event.kind!r} of run {entry.address.run_id!r} cannot be stored: {error}"
+                ) from error
+
+
+class RunTable:
+    """Writes batches; remembers which runs this process drives, to notice when one is taken away."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._driven: dict[str, str] = {}
+        self.owner = ""
+        """Who new runs belong to."""
+
+    def write(self, appends: Sequence[Append]) -> None:
+        """Write all of them in one transaction, and give the entries their ids; or raise, and write none.
+
+        Raises `Fenced` or an `sqlite3.Error`.
+        """
+        entries = [entry for append in appends for entry in append.entries]
+        if not entries:
+            return
+        bodies = [body for append in appends for body in append.bodies]
+        runs = {entry.address.run_id for entry in entries}
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            self._refuse_taken(runs)
+            self._write_runs(entries)
+            last = self._write_events(entries, bodies)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        self._remember(entries)
+        _number(appends, last - len(entries) + 1)
+
+    def claim(self, root_id: str, from_owner: str, to_owner: str) -> list[str]:
+        """The runs that changed hands."""
+        rows: list[tuple[str]] = self._connection.execute(
+            "UPDATE runs SET owner = ? WHERE root = ? AND owner = ? AND ended_at IS NULL RETURNING run",
+            (to_owner, root_id, from_owner),
+        ).fetchall()
+        runs = [run for (run,) in rows]
+        if to_owner == self.owner:
+            self._driven.update((run, to_owner) for run in runs if run in self._driven)
+        return runs
+
+    def _refuse_taken(self, runs: set[str]) -> None:
+        driven = {run: self._driven[run] for run in runs if run in self._driven}
+        if not driven:
+            return
+        taken: tuple[str] | None = self._connection.execute(_TAKEN, (json.dumps(driven),)).fetchone()
+        if taken is not None:
+            raise Fenced(f"run {taken[0]!r} has been taken over by another process")
+
+    def _write_runs(self, entries: Sequence[Entry]) -> None:
+        """Keep the projection. One pass, in order, so that a run may start and end in one batch."""
+        known = set(self._driven)
+        for entry in entries:
+            run, event = entry.address.run_id, entry.event
+            if run not in known:
+                known.add(run)
+                if not isinstance(event, RunStarted):
+                    self._see(entry)
+            self._project(entry, event)
+
+    def _project(self, entry: Entry, event: Event) -> None:
+        run = entry.address.run_id
+        if isinstance(event, RunStarted):
+            self._start(entry, event)
+        elif isinstance(event, RunResumed):
+            self._connection.execute(_RESUMED, (event.owner, run))
+        elif isinstance(event, RunEnded):
+            self._connection.execute(_ENDED, (entry.at, event.outcome, run))
+
+    def _see(self, entry: Entry) -> None:
+        address = entry.address
+        self._connection.execute(
+            _SEEN,
+            (
+                address.run_id,
+                address.root_id,
+                address.parent_id,
+                address.session_id,
+                self.owner,
+                entry.at,
+            ),
+        )
+
+    def _start(self, entry: Entry, event: RunStarted) -> None:
+        address = entry.address
+        title = title_from(event.input if event.task is None else event.task.text)
+        self._connection.execute(
+            _STARTED,
+            (
+                address.run_id,
+                address.root_id,
+                address.parent_id,
+                address.session_id,
+                well_formed(event.agent),
+                title,
+                self.owner,
+                entry.at,
+            ),
+        )
+
+    def _write_events(self, entries: Sequence[Entry], bodies: Sequence[str]) -> int:
+        rows = [
+            (entry.address.run_id, entry.seq, entry.at, entry.event.kind, body)
+            for entry, body in zip(entries, bodies, strict=True)
+        ]
+        try:
+            self._connection.executemany(_EVENT, rows)
+        except sqlite3.IntegrityError as error:
+            raise Fenced(f"another process has written to one of these runs: {error}") from error
+        row: tuple[int] = self._connection.execute("SELECT last_insert_rowid()").fetchone()
+        return row[0]
+
+    def _remember(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            event = entry.event
+            if isinstance(event, RunStarted):
+                self._driven[entry.address.run_id] = self.owner
+            elif isinstance(event, RunResumed):
+                self._driven[entry.address.run_id] = event.owner
+            elif isinstance(event, RunEnded):
+                self._driven.pop(entry.address.run_id, None)
+
+
+def _number(appends: Sequence[Append], first: int) -> None:
+    for append in appends:
+        append.entries = tuple(
+            Entry(entry.address, entry.seq, entry.at, entry.event, number)
+            for number, entry in enumerate(append.entries, first)
+        )
+        first += len(append.entries)

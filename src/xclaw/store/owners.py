@@ -1,0 +1,119 @@
+"""Who drives runs. A process holds a lock on its own file for as long as it lives.
+
+The kernel frees the lock when the process dies, however it dies, so a stale file or a reused pid
+never looks like a living owner.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import socket as sockets
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from xclaw.contracts.errors import JournalError
+
+_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerRow:
+    owner: str
+    pid: int
+    host: str
+    socket: str
+    """Where it listens; empty when it does not."""
+    started_at: float
+    """Unix time, seconds."""
+
+
+class OwnerLocks:
+    """The lock files beside one database. Blocks on nothing."""
+
+    def __init__(self, database: str) -> None:
+        self._directory = Path(f"{database}.owners")
+        self._held: dict[str, int] = {}
+
+    def take(self, owner: str) -> None:
+        """Raises `JournalError` when a living process has that name."""
+        if owner in self._held:
+            return
+        self._directory.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._path(owner), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            raise JournalError(f"owner {owner!r} is a process that lives: choose another name") from error
+        self._held[owner] = descriptor
+
+    def drop(self, owner: str) -> None:
+        """Give the lock up and remove its file. The file of a living process is left alone."""
+        if owner not in self._held and self.alive(owner):
+            return
+        with suppress(FileNotFoundError):
+            self._path(owner).unlink()
+        descriptor = self._held.pop(owner, None)
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def drop_all(self) -> list[str]:
+        owners = list(self._held)
+        for owner in owners:
+            self.drop(owner)
+        return owners
+
+    def held(self) -> list[str]:
+        return list(self._held)
+
+    def alive(self, owner: str) -> bool:
+        """Whether the process of that name lives; this one counts."""
+        if owner in self._held:
+            return True
+        try:
+            descriptor = os.open(self._path(owner), os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            # Shared, so that two who ask at once do not take each other for the owner.
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def _path(self, owner: str) -> Path:
+        plain = (
+            owner if _PLAIN.fullmatch(owner) else hashlib.sha256(owner.encode("utf-8", "replace")).hexdigest()
+        )
+        return self._directory / f"{plain}.lock"
+
+
+def add(owner: str, pid: int, socket: str) -> Callable[[sqlite3.Connection], None]:
+    row = (owner, pid, sockets.gethostname(), socket, time.time())
+
+    def work(connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT OR REPLACE INTO owners VALUES (?, ?, ?, ?, ?)", row)
+
+    return work
+
+
+def remove(owners: list[str]) -> Callable[[sqlite3.Connection], None]:
+    def work(connection: sqlite3.Connection) -> None:
+        connection.executemany("DELETE FROM owners WHERE owner = ?", [(owner,) for owner in owners])
+
+    return work
+
+
+def rows(connection: sqlite3.Connection) -> list[OwnerRow]:
+    """Oldest first."""
+    found: list[tuple[str, int, str, str, float]] = connection.execute(
+        "SELECT owner, pid, host, socket, started_at FROM owners ORDER BY started_at, owner"
+    ).fetchall()
+    return [OwnerRow(*row) for row in found]

@@ -1,0 +1,114 @@
+"""Reads, in a few threads with connections of their own, so that neither loop nor writer waits."""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from xclaw.contracts.errors import JournalError
+from xclaw.contracts.events import Entry
+from xclaw.contracts.journal import RunRow
+from xclaw.store.codec import entries_from, reason_from
+from xclaw.store.database import open_reader
+
+T = TypeVar("T")
+
+_THREADS = 4
+_ENTRIES = """
+    SELECT events.id, events.run, runs.root, runs.parent, runs.session, events.seq, events.at,
+        events.kind, events.body
+    FROM events JOIN runs ON runs.run = events.run
+"""
+_RUNS = "SELECT run, root, parent, session, agent, title, owner, started_at, ended_at, outcome FROM runs"
+
+
+class Reader:
+    """A pool of read-only connections, opened when first needed."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="xclaw-read")
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._closed = False
+
+    async def call(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `work` in a thread. Raises `JournalError`. Cancelling the wait lets the thread finish."""
+        if self._closed:
+            raise JournalError("the journal is closed")
+
+        def read() -> T:
+            try:
+                return work(self._connection())
+            except sqlite3.Error as error:
+                raise JournalError(
+                    f"the journal {self._path!r} cannot be read: {reason_from(error)}"
+                ) from error
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, read)
+
+    async def close(self) -> None:
+        self._closed = True
+        await asyncio.to_thread(self._threads.shutdown)
+        while self._connections:
+            self._connections.pop().close()
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = open_reader(self._path)
+            self._connections.append(connection)
+        return connection
+
+
+def run_entries(run_id: str) -> Callable[[sqlite3.Connection], list[Entry]]:
+    return lambda connection: entries_from(
+        connection.execute(f"{_ENTRIES} WHERE events.run = ? ORDER BY events.seq", (run_id,))
+    )
+
+
+def tree_entries(root_id: str, after_id: int) -> Callable[[sqlite3.Connection], list[Entry]]:
+    return lambda connection: entries_from(
+        connection.execute(
+            f"{_ENTRIES} WHERE runs.root = ? AND events.id > ? ORDER BY events.id", (root_id, after_id)
+        )
+    )
+
+
+def session_entries(session_id: str) -> Callable[[sqlite3.Connection], list[Entry]]:
+    return lambda connection: entries_from(
+        connection.execute(f"{_ENTRIES} WHERE runs.session = ? ORDER BY events.id", (session_id,))
+    )
+
+
+def open_trees(owner: str | None) -> Callable[[sqlite3.Connection], dict[str, list[Entry]]]:
+    def work(connection: sqlite3.Connection) -> dict[str, list[Entry]]:
+        entries = entries_from(
+            connection.execute(
+                f"{_ENTRIES} WHERE runs.root IN (SELECT root FROM runs WHERE ended_at IS NULL"
+                " AND owner = coalesce(?, owner)) ORDER BY events.id",
+                (owner,),
+            )
+        )
+        trees: dict[str, list[Entry]] = {}
+        for entry in entries:
+            trees.setdefault(entry.address.root_id, []).append(entry)
+        return trees
+
+    return work
+
+
+def run_rows(where: dict[str, object], limit: int) -> Callable[[sqlite3.Connection], list[RunRow]]:
+    """Newest first. `where` maps conditions with at most one placeholder to its value, or None."""
+    conditions = " AND ".join(where) or "TRUE"
+    values = [value for value in where.values() if value is not None]
+
+    def work(connection: sqlite3.Connection) -> list[RunRow]:
+        found = connection.execute(
+            f"{_RUNS} WHERE {conditions} ORDER BY number DESC LIMIT ?", [*values, limit]
+        )
+        return [RunRow(*row) for row in found]
+
+    return work

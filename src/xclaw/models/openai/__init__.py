@@ -1,0 +1,1 @@
+"""The chat-completions wire: OpenAI and whatever speaks like it."""

@@ -1,0 +1,307 @@
+"""The files of one run."""
+
+import difflib
+import errno
+import hashlib
+import itertools
+import os
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from xclaw.contracts.artifacts import Pointer
+from xclaw.contracts.errors import ToolFailed, UsageError
+from xclaw.contracts.workspaces import DirectoryItem, FileSlice
+from xclaw.workspaces.containment import (
+    NotRegular,
+    Opened,
+    OutsideVisible,
+    Place,
+    Region,
+    collapsed,
+    kind_of,
+    locate,
+    opened_directory,
+    opened_file,
+    opened_parent,
+)
+from xclaw.workspaces.deliveries import Deliveries
+from xclaw.workspaces.disk import read_slice, replace_file
+from xclaw.workspaces.names import (
+    TEMPORARY_PREFIX,
+    check_new_names,
+    composed,
+    safe_component,
+    split_path,
+)
+from xclaw.workspaces.settings import WorkspaceSettings
+
+_STRICT: tuple[Region, ...] = ()
+_PRIVATE_MODE = 0o600
+_SHOWN_GRANTS = 5
+_SUGGESTIONS_FROM = 1_000
+"""Names of a directory that are compared to suggest one."""
+_SPILL_DIRECTORY = "outputs"
+
+
+class LocalWorkspace:
+    """A `Workspace` on directories.
+
+    A relative path means the private directory; where nothing is there, an artifact that was handed
+    on or delivered under that name. Links are followed as long as they stay inside the private and
+    the delivery directory. `verify` answers for the run's own delivery directory and for what it was
+    granted. Holds no open files.
+    """
+
+    def __init__(
+        self,
+        settings: WorkspaceSettings,
+        private: Region,
+        deliveries: Deliveries,
+        agent: str,
+        run_id: str,
+    ) -> None:
+        self._settings = settings
+        self._private = private
+        self._deliveries = deliveries
+        self._visible = (private, deliveries.region)
+        self._agent = agent
+        self._run_id = run_id
+        self._granted: dict[tuple[str, ...], Pointer] = {}
+
+    @property
+    def private_dir(self) -> str:
+        return self._private.path
+
+    @property
+    def delivery_dir(self) -> str:
+        return self._deliveries.region.path
+
+    def grant(self, pointers: tuple[Pointer, ...]) -> None:
+        for pointer in pointers:
+            parts = collapsed(tuple(pointer.path.split("/")))
+            self._granted[tuple(map(composed, parts))] = pointer
+
+    def read(self, path: str, offset: int = 0, limit: int = 100_000) -> FileSlice:
+        if offset < 0 or limit < 1:
+            raise ToolFailed(f"offset must be 0 or more and limit 1 or more, not {offset} and {limit}")
+        limit = min(limit, self._settings.max_read_bytes)
+        with self._explained(path, "read"):
+            place, follow, granted = self._readable(path)
+            with opened_file(place, follow) as (descriptor, status):
+                if granted is not None and status.st_size != granted.size:
+                    raise ToolFailed(f"{_shown(path)} has changed since it was delivered; ask for it again")
+                return read_slice(descriptor, status.st_size, offset, limit)
+
+    def list_directory(self, path: str) -> list[DirectoryItem]:
+        with self._explained(path, "list"):
+            place = self._located(path)
+            with opened_directory(place, self._visible) as directory, os.scandir(directory) as entries:
+                items: list[DirectoryItem] = []
+                for entry in entries:
+                    if not entry.name.startswith(TEMPORARY_PREFIX):
+                        items.append(_item(entry))
+                    if len(items) >= self._settings.max_entries:
+                        break
+        return sorted(items, key=lambda item: item.name)
+
+    def write(self, path: str, content: bytes) -> str:
+        self._check_size(content)
+        with self._explained(path, "write"):
+            place = self._located(path)
+            check_new_names(place.parts)
+            if place.region != self._private:
+                raise ToolFailed(
+                    f"{_shown(path)} is a delivered place; use deliver, or write a relative path"
+                )
+            if not place.parts or path.endswith("/"):
+                raise ToolFailed(f"{_shown(path)} names a directory; name a file")
+            with opened_parent(place, self._visible, create=True) as parent:
+                return self._replace(parent, content)
+
+    def deliver(self, path: str, content: bytes) -> Pointer:
+        self._check_size(content)
+        if not content:
+            raise ToolFailed("there is nothing to deliver: the content is empty; deliver the finished file")
+        with self._explained(path, "deliver"):
+            parts = self._deliverable(path)
+            check_new_names(parts)
+            return self._deliveries.deliver(parts, content, self._agent, self._run_id)
+
+    def verify(self, path: str) -> Pointer | None:
+        try:
+            is_absolute, parts = split_path(path, self._settings.path_rules)
+            if is_absolute:
+                return self._verify_absolute(parts)
+            newest = self._deliveries.newest("/".join(parts), self._run_id)
+            if newest is not None:
+                return self._deliveries.verify(tuple(newest.path.split("/")))
+            own = locate(self._deliveries.region.parts + parts, (self._deliveries.region,))
+            return self._deliveries.verify(own.parts)
+        except (ToolFailed, OutsideVisible):
+            return None
+
+    def delivered(self) -> list[Pointer]:
+        return self._deliveries.delivered_by(self._run_id)
+
+    def spill(self, name: str, content: str) -> str:
+        raw = content.encode("utf-8", "backslashreplace")
+        digest = hashlib.sha256(raw).hexdigest()[:8]
+        try:
+            stem = safe_component(name)
+        except UsageError:
+            stem = safe_component(repr(name))
+        return self.write(f"{_SPILL_DIRECTORY}/{stem}-{digest}.txt", raw)
+
+    def _located(self, path: str) -> Place:
+        is_absolute, parts = split_path(path, self._settings.path_rules)
+        return locate(parts if is_absolute else self._private.parts + parts, self._visible)
+
+    def _readable(self, path: str) -> tuple[Place, tuple[Region, ...], Pointer | None]:
+        """Where `path` is, the regions its links may lead to, and the grant that lets it be read."""
+        is_absolute, parts = split_path(path, self._settings.path_rules)
+        absolute = collapsed(parts if is_absolute else self._private.parts + parts)
+        pointer = self._granted.get(tuple(map(composed, absolute)))
+        if pointer is not None:
+            return self._granted_place(pointer), _STRICT, pointer
+        place = locate(absolute, self._visible)
+        if is_absolute or self._exists(place):
+            return place, self._visible, None
+        named = self._granted_by_name(parts)
+        if named is not None:
+            return self._granted_place(named), _STRICT, named
+        newest = self._deliveries.newest("/".join(parts), self._run_id)
+        if newest is not None:
+            return Place(self._deliveries.region, tuple(newest.path.split("/"))), _STRICT, None
+        return place, self._visible, None
+
+    def _granted_place(self, pointer: Pointer) -> Place:
+        return locate(tuple(pointer.path.split("/")), (Region(self._private.root, ("shared",)),))
+
+    def _granted_by_name(self, parts: tuple[str, ...]) -> Pointer | None:
+        """The one handed-on artifact whose path ends in `parts`; `ToolFailed` when there are several."""
+        wanted = tuple(map(composed, parts))
+        found = [pointer for path, pointer in self._granted.items() if path[-len(wanted) :] == wanted]
+        if len(found) > 1:
+            paths = ", ".join(pointer.path for pointer in found[:_SHOWN_GRANTS])
+            raise ToolFailed(f"several artifacts are called {'/'.join(parts)!r}; use the whole path: {paths}")
+        return found[0] if found else None
+
+    def _exists(self, place: Place) -> bool:
+        try:
+            with opened_parent(place, self._visible) as parent:
+                os.stat(parent.name, dir_fd=parent.directory, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    def _deliverable(self, path: str) -> tuple[str, ...]:
+        is_absolute, parts = split_path(path, self._settings.path_rules)
+        if self._settings.mode == "full" and (is_absolute or len(parts) != 1 or parts == ("..",)):
+            raise ToolFailed(f"{_shown(path)}: deliver takes a bare file name such as report.md")
+        region = self._deliveries.region
+        try:
+            place = locate(parts if is_absolute else region.parts + parts, (region,))
+        except OutsideVisible:
+            raise ToolFailed(
+                f"{_shown(path)} is outside the delivery directory; deliver to a file name, or to a path "
+                f"inside {region.path}"
+            ) from None
+        if not place.parts or path.endswith("/"):
+            raise ToolFailed(f"{_shown(path)} names a directory; deliver to a file name such as report.md")
+        return place.parts
+
+    def _verify_absolute(self, parts: tuple[str, ...]) -> Pointer | None:
+        absolute = collapsed(parts)
+        granted = self._granted.get(tuple(map(composed, absolute)))
+        if granted is None:
+            return self._deliveries.verify(locate(absolute, (self._deliveries.region,)).parts)
+        place = self._granted_place(granted)
+        giver = Deliveries(self._private.root, place.parts[0])
+        found = giver.verify(place.parts[1:])
+        return found if found is not None and found.sha256 == granted.sha256 else None
+
+    def _replace(self, parent: Opened, content: bytes) -> str:
+        if parent.place.region != self._private:
+            raise OutsideVisible
+        mode = _PRIVATE_MODE
+        try:
+            status = os.stat(parent.name, dir_fd=parent.directory, follow_symlinks=False)
+        except FileNotFoundError:
+            pass
+        else:
+            if not stat.S_ISREG(status.st_mode):
+                raise NotRegular(kind_of(status.st_mode))
+            mode = stat.S_IMODE(status.st_mode) & 0o777
+        replace_file(parent.directory, parent.name, content, mode, durable=self._settings.durable)
+        return parent.place.path
+
+    def _check_size(self, content: bytes) -> None:
+        limit = self._settings.max_file_bytes
+        if len(content) > limit:
+            raise ToolFailed(f"the content has {len(content)} bytes, a file may have {limit}; split it")
+
+    @contextmanager
+    def _explained(self, path: str, action: str) -> Generator[None]:
+        """Turn what stops an access into words a model can act on, without a word of any contents."""
+        try:
+            yield
+        except OutsideVisible:
+            raise ToolFailed(f"{_shown(path)} is outside what this task may see. {self._allowed()}") from None
+        except NotRegular as error:
+            what = str(error)
+            tip = "; list_dir shows what is in it" if what == "directory" else ""
+            raise ToolFailed(f"{_shown(path)} is not a regular file but a {what}{tip}") from None
+        except FileNotFoundError:
+            raise ToolFailed(f"{_shown(path)} does not exist.{self._similar(path)}") from None
+        except OSError as error:
+            raise ToolFailed(f"could not {action} {_shown(path)}: {_reason(error)}") from error
+
+    def _allowed(self) -> str:
+        text = f"Allowed: relative paths, and paths inside {self.private_dir} or {self.delivery_dir}"
+        if not self._granted:
+            return text
+        paths = [pointer.path for pointer in self._granted.values()]
+        more = f" and {len(paths) - _SHOWN_GRANTS} more" if len(paths) > _SHOWN_GRANTS else ""
+        return f"{text}; to read also {', '.join(paths[:_SHOWN_GRANTS])}{more}"
+
+    def _similar(self, path: str) -> str:
+        """Names beside the one that is missing, when one of them may have been meant."""
+        try:
+            place = self._located(path)
+            parent = Place(place.region, place.parts[:-1])
+            with opened_directory(parent, self._visible) as directory, os.scandir(directory) as entries:
+                first = itertools.islice(entries, _SUGGESTIONS_FROM)
+                names = {entry.name.casefold(): entry.name for entry in first}
+        except (OSError, OutsideVisible, ToolFailed):
+            return " list_dir shows what is there"
+        wanted = place.parts[-1].casefold() if place.parts else ""
+        close = [names[key] for key in difflib.get_close_matches(wanted, names, n=3)]
+        if not close:
+            return " list_dir shows what is there"
+        return f" Did you mean {', '.join(map(_shown, close))}?"
+
+
+def _item(entry: os.DirEntry[str]) -> DirectoryItem:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return DirectoryItem(_readable_name(entry.name), "gone", 0)
+    return DirectoryItem(_readable_name(entry.name), kind_of(status.st_mode), status.st_size)
+
+
+def _readable_name(name: str) -> str:
+    """Bytes that are no text are shown as escapes, so that a name can always be sent on."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 200 else f"{text[:200]}…")
+
+
+def _reason(error: OSError) -> str:
+    if error.errno == errno.ENOSPC:
+        return "the disk is full; what was there before is unchanged"
+    if error.errno in (errno.ENOTDIR, errno.EISDIR):
+        return "a part of the path is a file where a directory is needed, or the other way round"
+    return error.strerror or type(error).__name__

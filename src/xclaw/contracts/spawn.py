@@ -1,6 +1,7 @@
 """The Spawn contract: one way to start a sub-agent, whatever kind it is."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from xclaw.contracts.results import Result
@@ -65,4 +66,26 @@ class Spawn(Protocol):
     async def wait(self, run_ids: tuple[str, ...] = (), timeout_s: float | None = None) -> dict[str, Result]:
         """Wait until all named background children (or all of them) ended; acknowledge and answer
         those that have. An empty answer means the time-out came first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """The names of a child that is about to start."""
+
+    run_id: str
+    session_id: str
+    task_id: str
+    agent: str
+
+
+Drive = Callable[[], Coroutine[None, None, Result]]
+"""Runs an agent in this process to its end. Cancelling it ends the run, which then answers "cancelled"."""
+
+
+class Launcher(Protocol):
+    """One kind of sub-agent: how a child that the runtime has admitted is executed."""
+
+    def launch(self, birth: Birth, drive: Drive) -> Child:
+        """Start it and answer at once. A crash of the child is a Result, never an exception."""
         ...

@@ -1,0 +1,147 @@
+"""The composition root: settings in, a wired runtime out. The only file that knows all rooms."""
+
+import os
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from xclaw.agents.loader import load_agents
+from xclaw.agents.registry import AgentRegistry
+from xclaw.contracts.agents import Agent
+from xclaw.contracts.errors import JournalError, UsageError
+from xclaw.contracts.messages import ChatMessage
+from xclaw.contracts.models import Model
+from xclaw.contracts.tools import Tool
+from xclaw.models.catalog import ModelCatalog
+from xclaw.models.embedded.model import LocalModel
+from xclaw.models.embedded.shots import orchestrator_shots, worker_shots
+from xclaw.patterns.debate import DebateTool
+from xclaw.patterns.delegate import DelegateTool
+from xclaw.patterns.pipeline import PipelineTool
+from xclaw.patterns.spawning import SpawnTool, WaitTool
+from xclaw.runtime.control import ControlSocket, cancel_elsewhere
+from xclaw.runtime.runs import Runs
+from xclaw.runtime.services import Services
+from xclaw.runtime.sessions import Sessions
+from xclaw.runtime.tree import NodeEnd
+from xclaw.settings.loading import Settings
+from xclaw.spawn.local import LocalLauncher
+from xclaw.store.journal import SqliteJournal
+from xclaw.store.owners import OwnerLocks
+from xclaw.testing.scripted_model import ScriptedModel
+from xclaw.tools.deliver import DeliverTool
+from xclaw.tools.files import file_tools
+from xclaw.tools.registry import ToolRegistry
+from xclaw.tools.shell import ShellTool
+from xclaw.workspaces.local import LocalWorkspaces
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """A wired runtime. Made by `open_app`, which also ends it."""
+
+    settings: Settings
+    runs: Runs
+    journal: SqliteJournal
+    agents: AgentRegistry
+    models: ModelCatalog
+    workspaces: LocalWorkspaces
+    warnings: tuple[str, ...]
+    """What was ignored in settings and agent files, and why."""
+
+    async def cancel(self, run_id: str, reason: str) -> list[NodeEnd]:
+        """End a run, whichever living process drives it. Raises `UsageError` if nobody does."""
+        ends = await self.runs.cancel(run_id, reason)
+        if ends:
+            return ends
+        row = await self.journal.run_row(run_id)
+        if row is None:
+            raise UsageError(f"there is no run {run_id!r}; `xclaw tasks` lists them")
+        if row.outcome is not None:
+            return [NodeEnd(row.run_id, row.agent, row.outcome)]
+        owner = await self.journal.owner_row(row.owner)
+        if owner is None or not self.journal.owner_alive(row.owner):
+            return await self.runs.abandon(row.root_id, reason)
+        return await cancel_elsewhere(owner.socket, run_id, reason)
+
+
+@asynccontextmanager
+async def open_app(settings: Settings) -> AsyncIterator[App]:
+    """A runtime for as long as the block lasts; at its end every run is ended and journaled.
+
+    Raises `UsageError` for what is wrong with settings, agent files or the database.
+    """
+    Path(settings.workspace.root).mkdir(parents=True, exist_ok=True)
+    agents, warnings = load_agents(settings.agents)
+    journal = await SqliteJournal.open(settings.store)
+    models = ModelCatalog(settings.models, _makers(settings))
+    workspaces = LocalWorkspaces(settings.workspace)
+    owner = f"p{os.getpid()}-{secrets.token_hex(4)}"
+    locks = OwnerLocks(f"{settings.store.path}.sessions")
+    services = Services(
+        journal=journal,
+        models=models,
+        agents=agents,
+        tools=ToolRegistry(_tools(settings, workspaces)),
+        workspaces=workspaces,
+        launcher=LocalLauncher(),
+        shots=_shots,
+        settings=settings.runtime,
+        owner=owner,
+        owner_alive=journal.owner_alive,
+        memory_root=str(settings.home / "memory"),
+    )
+    runs = Runs(services, _sessions(locks), settings.models.chain)
+    control = ControlSocket(runs.cancel)
+    try:
+        await control.open()
+        await journal.register_owner(owner, os.getpid(), control.path)
+        yield App(settings, runs, journal, agents, models, workspaces, (*settings.warnings, *warnings))
+    finally:
+        await runs.close()
+        await control.close()
+        with suppress(JournalError):
+            await journal.remove_owner(owner)
+        await journal.close()
+        await models.close()
+
+
+def _makers(settings: Settings) -> dict[str, Callable[[str], Model]]:
+    """Providers that are not a wire: the embedded model, and scripts."""
+    return {
+        "local": lambda _name: LocalModel(settings.embedded),
+        "script": lambda path: ScriptedModel.from_file(Path(path)),
+    }
+
+
+def _tools(settings: Settings, workspaces: LocalWorkspaces) -> list[Tool]:
+    find = workspaces.find
+    tools: list[Tool] = [
+        DelegateTool(find),
+        DebateTool(find),
+        PipelineTool(find),
+        SpawnTool(find),
+        WaitTool(),
+        *file_tools(),
+        DeliverTool(),
+    ]
+    return [*tools, ShellTool()] if settings.runtime.allow_shell else tools
+
+
+def _shots(agent: Agent) -> tuple[ChatMessage, ...]:
+    return orchestrator_shots if agent.orchestrator else worker_shots
+
+
+def _sessions(locks: OwnerLocks) -> Sessions:
+    def take(session_id: str) -> None:
+        try:
+            locks.take(session_id)
+        except JournalError as failure:
+            raise UsageError(
+                f"session {session_id!r} is busy: another xclaw process is working in it; "
+                "wait for it, or name another with --session"
+            ) from failure
+
+    return Sessions(take, locks.drop)

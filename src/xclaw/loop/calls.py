@@ -1,0 +1,102 @@
+"""Running the tool calls of one answer: every call gets exactly one result, whatever goes wrong."""
+
+import asyncio
+from itertools import groupby
+
+from xclaw.contracts.errors import Fenced, JournalError, LimitReached, SpawnRefused, ToolFailed
+from xclaw.contracts.events import ToolCallEnded, ToolCallStarted
+from xclaw.contracts.messages import ToolCall
+from xclaw.contracts.tools import Tool, ToolContext, ToolOutput
+from xclaw.loop.arguments import decode_arguments, unknown_tool
+from xclaw.loop.compaction import bound_output
+from xclaw.loop.parts import Parts
+from xclaw.loop.state import INTERRUPTED
+
+CUT = (
+    "error: your reply was cut off at the model's output limit, so this call was not run. "
+    "Make it smaller: split the content over several calls."
+)
+
+
+async def run_calls(parts: Parts) -> None:
+    """Run what is pending: neighbours that are replayable at once, the others alone, in order.
+
+    Cancelling it ends the calls; those without a result are closed when the run ends.
+    """
+    for _, group in groupby(list(parts.state.pending.values()), lambda call: _group_key(parts, call)):
+        calls = list(group)
+        if len(calls) == 1:
+            await _run_call(parts, calls[0])
+            continue
+        async with asyncio.TaskGroup() as tasks:
+            for call in calls:
+                tasks.create_task(_run_call(parts, call))
+
+
+def _group_key(parts: Parts, call: ToolCall) -> str:
+    tool = parts.tools.get(call.name)
+    return "together" if tool is None or tool.replayable else call.id
+
+
+async def _run_call(parts: Parts, call: ToolCall) -> None:
+    clock = asyncio.get_running_loop().time
+    started = clock()
+    output = await _output_of(parts, call)
+    content, spilled = _inline(parts, call, output.content)
+    parts.log.record(
+        ToolCallEnded(call.id, call.name, output.ok, content, clock() - started, spilled, output.exit_code)
+    )
+
+
+async def _output_of(parts: Parts, call: ToolCall) -> ToolOutput:
+    if parts.state.finish == "length":
+        return ToolOutput(CUT, ok=False)
+    tool = parts.tools.get(call.name)
+    if tool is None:
+        return ToolOutput(unknown_tool(call.name, parts.tools), ok=False)
+    if call.id in parts.state.started and not tool.replayable:
+        return ToolOutput(INTERRUPTED, ok=False)
+    try:
+        arguments = decode_arguments(call.name, call.arguments, tool.spec.parameters)
+        if call.id not in parts.state.started:
+            parts.log.record(ToolCallStarted(call.id, call.name, call.arguments))
+        if not tool.replayable:
+            await parts.log.durable()
+        async with asyncio.timeout(tool.timeout_s):
+            return await tool.run(arguments, _context(parts, call))
+    except TimeoutError:
+        return ToolOutput(f"error: {call.name} took longer than {tool.timeout_s} s and was stopped", ok=False)
+    except (ToolFailed, SpawnRefused, LimitReached) as failure:
+        return ToolOutput(f"error: {failure}", ok=False)
+    except (Fenced, JournalError):
+        raise
+    except Exception as failure:  # noqa: BLE001 - the boundary of a call: a tool's bug ends the call only
+        return ToolOutput(_bug(tool, failure), ok=False)
+
+
+def _bug(tool: Tool, failure: Exception) -> str:
+    return f"error: {tool.spec.name} failed: {type(failure).__name__}: {str(failure)[:500]}"
+
+
+def _context(parts: Parts, call: ToolCall) -> ToolContext:
+    started = parts.state.started_event
+    return ToolContext(
+        run_id=parts.run_id,
+        session_id=parts.session_id,
+        agent=parts.agent.name,
+        call_id=call.id,
+        request=parts.task.text if parts.task else (started.input if started else ""),
+        workspace=parts.workspace,
+        spawn=parts.spawn_for(call.id),
+        record=parts.log.record,
+    )
+
+
+def _inline(parts: Parts, call: ToolCall, content: str) -> tuple[str, str]:
+    """What the model sees, and the path of the rest if there is more (SPEC E2)."""
+    limit = parts.bounds.inline_limit_chars
+    if len(content) <= limit:
+        return content, ""
+    path = parts.workspace.spill(f"{call.name}-{call.id}.txt", content)
+    bounded, _ = bound_output(content, limit)
+    return f"{bounded}\n[the whole output ({len(content)} characters) is in {path}]", path

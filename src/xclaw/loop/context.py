@@ -1,0 +1,38 @@
+"""What the model sees each turn."""
+
+from xclaw.contracts.messages import ChatMessage, UserMessage
+from xclaw.contracts.models import ModelRequest
+from xclaw.contracts.tokens import estimate_tokens
+from xclaw.loop.finish import result_schema
+from xclaw.loop.parts import Parts
+
+TOOL_OVERHEAD_TOKENS = 80
+"""A rough size of one tool's description in a request."""
+
+
+def build_request(parts: Parts, max_output_tokens: int | None) -> ModelRequest:
+    """The next request, from the state alone: the same state gives the same request.
+
+    Constant parts come first (instructions, tools, examples), so that providers can cache them; what
+    changes each turn comes last.
+    """
+    messages: list[ChatMessage] = [*parts.shots, *parts.dialect.messages(parts.state.view())]
+    board = parts.board()
+    if board:
+        messages.append(UserMessage(board, "runtime"))
+    final = result_schema(parts.task.output_schema) if parts.task and parts.task.structured else None
+    return ModelRequest(
+        instructions=parts.instructions,
+        messages=messages,
+        tools=parts.dialect.tools(parts.specs),
+        output_schema=parts.dialect.output_schema(parts.specs, final, parts.model.profile),
+        max_output_tokens=max_output_tokens,
+        deadline=parts.bounds.deadline,
+        agent=parts.agent.name,
+        orchestrator=parts.agent.orchestrator,
+    )
+
+
+def request_tokens(parts: Parts) -> int:
+    """Estimated input tokens of the next request, without building it."""
+    return parts.state.tokens + estimate_tokens(parts.instructions) + TOOL_OVERHEAD_TOKENS * len(parts.specs)

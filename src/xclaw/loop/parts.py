@@ -1,0 +1,100 @@
+"""What one run is made of. The runtime fills it in; the loop only uses it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from xclaw.contracts.agents import Agent
+from xclaw.contracts.artifacts import Pointer
+from xclaw.contracts.events import Event
+from xclaw.contracts.ledger import Ledger
+from xclaw.contracts.messages import ChatMessage
+from xclaw.contracts.models import Model, ToolSpec
+from xclaw.contracts.results import Outcome
+from xclaw.contracts.spawn import Spawn
+from xclaw.contracts.tasks import Task
+from xclaw.contracts.tools import ToolSet
+from xclaw.contracts.workspaces import Workspace
+from xclaw.loop.dialects import Dialect
+from xclaw.loop.state import RunState
+
+
+class Log(Protocol):
+    """The run's own stream of events."""
+
+    def record(self, *events: Event) -> None:
+        """Fold the events into the run's state and queue them for the journal, as one transaction."""
+        ...
+
+    def delta(self, text: str) -> None:
+        """Streamed text; shown, not stored."""
+        ...
+
+    async def durable(self) -> None:
+        """Return once everything recorded so far is. Raises `JournalError`."""
+        ...
+
+
+class Inbox(Protocol):
+    """Notifications of background children."""
+
+    def take(self) -> bool:
+        """Record those that have arrived, acknowledged, as messages; true if there were any."""
+        ...
+
+    async def wait(self) -> bool:
+        """Wait until a background child ends; false at once if none is running."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The limits of one run, resolved."""
+
+    max_turns: int
+    deadline: float | None
+    """On `loop.time()`'s clock."""
+    inline_limit_chars: int
+
+
+@dataclass(slots=True)
+class Parts:
+    """One run's collaborators. `state` changes only through `log.record`."""
+
+    agent: Agent
+    model: Model
+    dialect: Dialect
+    instructions: str
+    tools: ToolSet
+    specs: tuple[ToolSpec, ...]
+    state: RunState
+    log: Log
+    ledger: Ledger
+    workspace: Workspace
+    inbox: Inbox
+    bounds: Bounds
+    spawn_for: Callable[[str], Spawn]
+    """The spawn port of one tool call, by its id."""
+    board: Callable[[], str]
+    """What the runtime shows the agent each turn (task state, budget); empty: nothing."""
+    resolve_tool: Callable[[str], str]
+    """The tool a model meant by a name with debris around it; the name itself when unknown."""
+    run_id: str
+    session_id: str
+    shots: tuple[ChatMessage, ...] = ()
+    """Worked examples in front of the conversation, for models that need them."""
+    task: Task | None = None
+    unfinished: str = ""
+    """What the model had said of an answer that was cut off by a cancellation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the loop left off; the runtime turns it into a `Result`."""
+
+    outcome: Outcome
+    text: str = ""
+    reason: str = ""
+    summary_data: object = None
+    pointers: tuple[tuple[str, Pointer], ...] = ()
+    structured: bool = True

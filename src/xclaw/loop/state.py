@@ -1,0 +1,232 @@
+"""The state of a run: a fold over its events.
+
+The live loop and the replay after a crash go through the same `apply`, so they cannot disagree.
+Built from the events of all runs of a session in order, it is the session's conversation.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from xclaw.contracts.artifacts import Pointer
+from xclaw.contracts.events import (
+    ArtifactDelivered,
+    AttemptFailed,
+    ChildEnded,
+    ChildSpawned,
+    Compacted,
+    Entry,
+    Event,
+    MessageAdded,
+    ModelAnswered,
+    RunEnded,
+    RunStarted,
+    ToolCallEnded,
+    ToolCallStarted,
+    TurnStarted,
+    Warned,
+)
+from xclaw.contracts.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, UserMessage
+from xclaw.contracts.results import Result
+from xclaw.contracts.tokens import MESSAGE_OVERHEAD, estimate_tokens
+from xclaw.contracts.usage import Spend, spend_of_call
+from xclaw.loop.repeats import RepeatGuard, Verdict
+
+INTERRUPTED = "error: the call was interrupted by a restart; whether it took effect is unknown"
+
+_SEVERITY: list[Verdict] = ["ok", "warn", "stuck"]
+
+
+class RunState:
+    """Owns the conversation and the counters of one run. Changes only through `apply`."""
+
+    def __init__(self, earlier: Sequence[ChatMessage] = ()) -> None:
+        self.messages: list[ChatMessage] = list(earlier)
+        self.tokens = sum(message_tokens(message) for message in self.messages)
+        self.summary = ""
+        self.kept_from = 0
+        self.turn = 0
+        self.pending: dict[str, ToolCall] = {}
+        """Calls of the last answer that have no result yet, in order."""
+        self.started: set[str] = set()
+        self.children: dict[str, ChildSpawned] = {}
+        self.child_results: dict[str, Result] = {}
+        """Results this run has taken, by child run id."""
+        self.artifacts: dict[str, Pointer] = {}
+        """What the run may read and hand on, by path."""
+        self.delivered: list[Pointer] = []
+        self.effects = 0
+        """Tool calls that succeeded and may have changed something."""
+        self.corrections = 0
+        """How often in a row the run was told that its reply had the wrong form."""
+        self.compactions = 0
+        self.spend = Spend()
+        self.verdict: Verdict = "ok"
+        self.started_event: RunStarted | None = None
+        self.ended: RunEnded | None = None
+        self.open_turn: TurnStarted | None = None
+        """A turn whose model call has not come back."""
+        self.finish = ""
+        """Why the last answer ended."""
+        self.malformed = False
+        """The last answer was neither an action nor an answer."""
+        self._batch: tuple[ToolCall, ...] = ()
+        self._results: dict[str, ToolMessage] = {}
+        self._deferred: list[ChatMessage] = []
+        self._guard = RepeatGuard()
+
+    def view(self) -> list[ChatMessage]:
+        """The conversation as a model may see it: the summary in place of what was compacted."""
+        if not self.kept_from:
+            return list(self.messages)
+        return [UserMessage(self.summary, "summary"), *self.messages[self.kept_from :]]
+
+    def last_text(self) -> str:
+        """What the agent said last, for a run that was stopped."""
+        for message in reversed(self.messages):
+            if isinstance(message, AssistantMessage) and message.text:
+                return message.text
+            if isinstance(message, UserMessage) and message.origin in ("user", "agent"):
+                break
+        return ""
+
+    def findings(self, limit_chars: int = 2_000) -> str:
+        """What a stopped run had so far: its last words, else its last tool results."""
+        text = self.last_text()
+        outputs = [m for m in self.messages if isinstance(m, ToolMessage) and m.ok][-5:]
+        parts = [text] if text else []
+        parts += [f"[{m.name}] {m.content[:400]}" for m in outputs]
+        return "\n".join(parts)[:limit_chars]
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case RunStarted():
+                self._begin(event)
+            case TurnStarted():
+                self.turn = event.turn
+                self.open_turn = event
+            case ModelAnswered():
+                self._answered(event)
+            case AttemptFailed():
+                self.spend += spend_of_call(event.usage, event.cost_usd)
+            case ToolCallStarted():
+                self.started.add(event.call_id)
+            case ToolCallEnded():
+                self._call_ended(event)
+            case MessageAdded():
+                self._added(event)
+            case Compacted():
+                self._compacted(event)
+            case RunEnded():
+                self._end(event)
+            case _:
+                self._note_artifact_or_child(event)
+
+    def _note_artifact_or_child(self, event: Event) -> None:
+        match event:
+            case ChildSpawned():
+                self.children[event.child_run_id] = event
+            case ChildEnded():
+                self.child_results[event.child_run_id] = event.result
+                self.artifacts.update((p.path, p) for p in event.result.pointers.values())
+            case ArtifactDelivered():
+                self.artifacts[event.pointer.path] = event.pointer
+                self.delivered.append(event.pointer)
+            case Warned(code="parse_failed"):
+                self.malformed = True
+            case _:
+                pass
+
+    def _append(self, message: ChatMessage) -> None:
+        self.messages.append(message)
+        self.tokens += message_tokens(message)
+
+    def _begin(self, event: RunStarted) -> None:
+        """A further run in the same session starts with fresh counters and the old conversation."""
+        self._close_calls()
+        self.started_event, self.ended = event, None
+        self.turn = self.corrections = self.compactions = self.effects = 0
+        self.children, self.child_results, self.delivered = {}, {}, []
+        self.spend, self.verdict, self._guard = Spend(), "ok", RepeatGuard()
+        if event.task is not None:
+            self.artifacts.update((p.path, p) for p in event.task.inputs)
+        self._append(UserMessage(event.input, event.caller))
+
+    def _answered(self, event: ModelAnswered) -> None:
+        self.open_turn, self.finish, self.malformed = None, event.finish, False
+        self.spend += spend_of_call(event.usage, event.cost_usd)
+        self._append(event.message)
+        self._batch = event.message.tool_calls
+        self.pending = {call.id: call for call in self._batch}
+        self._results = {}
+        if self._batch:
+            self.corrections = 0
+
+    def _call_ended(self, event: ToolCallEnded) -> None:
+        if self.pending.pop(event.call_id, None) is None:
+            return
+        self._results[event.call_id] = ToolMessage(event.call_id, event.name, event.content, event.ok)
+        self.effects += event.ok
+        if not self.pending:
+            self._flush()
+
+    def _flush(self) -> None:
+        """All results are in: append them in the order of the calls, whatever order they came in."""
+        verdicts: list[Verdict] = []
+        for call in self._batch:
+            result = self._results[call.id]
+            self._append(result)
+            verdicts.append(self._guard.note(call.name, call.arguments, result.content, result.ok))
+        self.verdict = max(verdicts, key=_SEVERITY.index)
+        self._batch = ()
+        for message in self._deferred:
+            self._append(message)
+        self._deferred = []
+
+    def _added(self, event: MessageAdded) -> None:
+        message = UserMessage(event.text, event.origin)
+        if event.origin == "runtime" and isinstance(self.messages[-1], AssistantMessage):
+            self.corrections += 1
+        if self.pending:
+            self._deferred.append(message)
+        else:
+            self._append(message)
+
+    def _compacted(self, event: Compacted) -> None:
+        self.spend += spend_of_call(event.usage, event.cost_usd)
+        self.kept_from, self.summary = event.kept_from, event.summary
+        self.compactions += 1
+        self.tokens = estimate_tokens(event.summary) + sum(
+            message_tokens(message) for message in self.messages[event.kept_from :]
+        )
+
+    def _end(self, event: RunEnded) -> None:
+        self._close_calls()
+        self.ended = event
+        self.artifacts.update((p.path, p) for p in event.artifacts)
+
+    def _close_calls(self) -> None:
+        """A run that ended with calls open leaves a conversation that providers accept."""
+        for call in list(self.pending.values()):
+            self._results[call.id] = ToolMessage(call.id, call.name, INTERRUPTED, ok=False)
+        self.pending = {}
+        if self._batch:
+            self._flush()
+
+
+def message_tokens(message: ChatMessage) -> int:
+    """Estimated tokens that a message takes in a request."""
+    match message:
+        case UserMessage():
+            return MESSAGE_OVERHEAD + estimate_tokens(message.text)
+        case ToolMessage():
+            return MESSAGE_OVERHEAD + estimate_tokens(message.content)
+        case AssistantMessage():
+            calls = sum(estimate_tokens(c.arguments) + MESSAGE_OVERHEAD for c in message.tool_calls)
+            return MESSAGE_OVERHEAD + estimate_tokens(message.text) + calls
+
+
+def fold(entries: Iterable[Entry], state: RunState | None = None) -> RunState:
+    """The state after `entries`, in order; one run, or all runs of one session."""
+    state = state or RunState()
+    for entry in entries:
+        state.apply(entry.event)
+    return state

@@ -1,0 +1,50 @@
+"""The task state (SPEC E5): one record, kept from what happened, shown each turn and on request."""
+
+import json
+from collections.abc import Mapping
+
+from xclaw.contracts.events import ChildSpawned
+from xclaw.contracts.results import Result
+from xclaw.loop.state import RunState
+
+TASK_CHARACTERS = 100
+MAX_STEPS = 40
+MAX_ISSUES = 5
+
+
+def task_state(state: RunState) -> dict[str, object]:
+    """The record: the request and one step per child, in the order they were started."""
+    started = state.started_event
+    steps: dict[str, object] = {}
+    for run_id, spawned in list(state.children.items())[-MAX_STEPS:]:
+        steps[f"{spawned.task.agent} {spawned.task_id}"] = _step(spawned, state.child_results.get(run_id))
+    return {"task": (started.input if started else "")[:400], "steps": steps}
+
+
+def board_text(state: RunState, budget_left: str) -> str:
+    """What the orchestrator is shown each turn; empty while there is nothing to show."""
+    lines: list[str] = []
+    if state.children:
+        record = json.dumps(task_state(state), ensure_ascii=False)
+        lines.append(f"[Task state, kept by the runtime, not written by the user]\n{record}")
+    if budget_left:
+        lines.append(f"[Budget left: {budget_left}]")
+    return "\n".join(lines)
+
+
+def _step(spawned: ChildSpawned, result: Result | None) -> dict[str, object]:
+    step: dict[str, object] = {
+        "task": spawned.task.text[:TASK_CHARACTERS],
+        "status": "running" if result is None else "done" if result.succeeded else result.outcome,
+        "output_file": None,
+    }
+    if result is None:
+        return step
+    files = [pointer.path for pointer in result.pointers.values()]
+    if files:
+        step["output_file"] = files[0] if len(files) == 1 else files
+    if isinstance(result.summary_data, Mapping):
+        for name, value in result.summary_data.items():  # pyright: ignore[reportUnknownVariableType]
+            if name in ("score", "issues"):
+                step[name] = value[:MAX_ISSUES] if isinstance(value, list) else value
+    return step

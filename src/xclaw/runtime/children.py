@@ -1,0 +1,214 @@
+"""The children of one run: admitted, named, started once, their results taken once."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from xclaw.contracts.artifacts import Pointer
+from xclaw.contracts.errors import SpawnRefused
+from xclaw.contracts.events import ChildEnded, ChildSpawned, MessageAdded, Warned
+from xclaw.contracts.ids import child_run_id, debate_session, delegate_session, pipeline_session
+from xclaw.contracts.results import Result
+from xclaw.contracts.spawn import Child
+from xclaw.contracts.tasks import Task
+from xclaw.contracts.workspaces import Workspace
+from xclaw.runtime.notifications import notification
+from xclaw.runtime.services import Services
+from xclaw.runtime.tree import Node, Tree, give_slot, take_slot
+
+LaunchChild = Callable[[Node, ChildSpawned], Child]
+"""Starts, resumes or finds the child of `node` that the event names."""
+
+
+class Children:
+    """All children of one run, whatever call started them. Also the run's inbox."""
+
+    def __init__(
+        self, services: Services, tree: Tree, node: Node, workspace: Workspace, launch: LaunchChild
+    ) -> None:
+        self.services = services
+        self.tree = tree
+        self.node = node
+        self.workspace = workspace
+        self._launch = launch
+        self._background: dict[str, tuple[Child, asyncio.Task[Result]]] = {}
+
+    def start(self, call_id: str, task: Task, *, background: bool) -> Child:
+        """The child of (call, key): the one that exists, else a new one if the tree admits it."""
+        spawned = self._spawned(call_id, task.key)
+        if spawned is None:
+            spawned = self._admit(call_id, task, background)
+        child = self._launch(self.node, spawned)
+        if background:
+            self._watch(child)
+        return child
+
+    def reattach(self) -> None:
+        """After a restart: take up every background child whose result was not taken."""
+        state = self.node.log.state
+        for run_id, spawned in state.children.items():
+            if spawned.background and run_id not in state.child_results:
+                self._watch(self._launch(self.node, spawned))
+
+    def acknowledge(self, child: Child, result: Result) -> None:
+        """Take a result: journaled, and its artifacts become readable for this run. Once per child."""
+        state = self.node.log.state
+        if child.run_id in state.child_results:
+            return
+        spawned = state.children[child.run_id]
+        self.node.log.record(ChildEnded(child.run_id, result))
+        self.workspace.grant(tuple(result.pointers.values()))
+        self.tree.attempts.note(
+            spawned.task.agent, spawned.task.text, result.outcome, succeeded=result.succeeded
+        )
+        self._background.pop(child.run_id, None)
+
+    @property
+    def background(self) -> Mapping[str, tuple[Child, asyncio.Task[Result]]]:
+        return self._background
+
+    def take(self) -> bool:
+        """Hand every background child that has ended to the run, as a notification."""
+        ended = [(child, task.result()) for child, task in self._background.values() if task.done()]
+        for child, result in ended:
+            spawned = self.node.log.state.children[child.run_id]
+            self.acknowledge(child, result)
+            self.node.log.record(MessageAdded(notification(spawned, result), "notification"))
+        return bool(ended)
+
+    async def wait(self) -> bool:
+        if not self._background:
+            return False
+        await self.wait_idle([task for _, task in self._background.values()], None, asyncio.FIRST_COMPLETED)
+        return True
+
+    async def wait_idle(self, tasks: list[asyncio.Task[Result]], timeout_s: float | None, when: str) -> None:
+        """Wait for children without holding a worker's place."""
+        node, tree = self.node, self.tree
+        node.waiting_calls += 1
+        give_slot(tree, node)
+        try:
+            await asyncio.wait(tasks, timeout=timeout_s, return_when=when)
+        finally:
+            node.waiting_calls -= 1
+        if not node.waiting_calls:
+            await take_slot(tree, node)
+
+    async def cancel_all(self, reason: str) -> None:
+        """End the background children; used when the run itself ends early."""
+        for child, _ in list(self._background.values()):
+            await child.cancel(reason)
+
+    def _watch(self, child: Child) -> None:
+        task = asyncio.get_running_loop().create_task(child.result())
+        self._background[child.run_id] = (child, task)
+
+    def _spawned(self, call_id: str, key: str) -> ChildSpawned | None:
+        for spawned in self.node.log.state.children.values():
+            if spawned.call_id == call_id and spawned.task.key == key:
+                return spawned
+        return None
+
+    def _admit(self, call_id: str, task: Task, background: bool) -> ChildSpawned:
+        state = self.node.log.state
+        agent = self.services.agents.resolve(task.agent)
+        if agent is None:
+            known = ", ".join(self.services.agents.roster())
+            raise SpawnRefused(f"unknown agent {task.agent[:80]!r}. Available: {known}")
+        self.tree.admit(self.node, len(state.children))
+        if self.tree.attempts.is_open(agent, task.text):
+            raise SpawnRefused(
+                f"{agent} has failed three times at this task; that road is closed. "
+                "Change the task, choose another agent, or tell the user."
+            )
+        self._check_inputs(task.inputs)
+        run_id = child_run_id(self.node.run_id, call_id, task.key)
+        task_id = self.tree.new_task_id(run_id)
+        spawned = ChildSpawned(
+            call_id,
+            run_id,
+            _session_of(self.node.log.address.session_id, agent, task, task_id),
+            task_id,
+            replace(task, agent=agent),
+            background,
+        )
+        self.node.log.record(spawned)
+        if self.tree.slots.locked():
+            self.node.log.record(Warned("queued", f"{agent} waits for a free place"))
+        return spawned
+
+    def _check_inputs(self, inputs: tuple[Pointer, ...]) -> None:
+        """A run hands on only what it may read itself."""
+        for pointer in inputs:
+            if pointer.path not in self.node.log.state.artifacts:
+                raise SpawnRefused(f"{pointer.path} is not an artifact of this session")
+
+
+class CallSpawn:
+    """The `Spawn` port of one tool call."""
+
+    def __init__(self, children: Children, call_id: str) -> None:
+        self._children = children
+        self._call_id = call_id
+
+    def agents(self) -> Mapping[str, str]:
+        return self._children.services.agents.roster()
+
+    def resolve(self, name: str) -> str | None:
+        return self._children.services.agents.resolve(name)
+
+    def model_of(self, agent: str) -> str:
+        definition = self._children.services.agents.get(agent)
+        chain = (definition.models if definition else ()) or self._children.tree.models
+        return chain[0] if chain else ""
+
+    async def start(self, task: Task, *, background: bool = False) -> Child:
+        return self._children.start(self._call_id, task, background=background)
+
+    async def run(self, task: Task) -> Result:
+        children = self._children
+        child = children.start(self._call_id, task, background=False)
+        waiter = asyncio.get_running_loop().create_task(child.result())
+        try:
+            await children.wait_idle([waiter], None, asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            await _cancel_shielded(child, children.tree.cancelled or "its parent was stopped")
+            raise
+        result = waiter.result()
+        children.acknowledge(child, result)
+        return result
+
+    def children(self) -> Mapping[str, Child]:
+        return {run_id: child for run_id, (child, _) in self._children.background.items()}
+
+    async def wait(self, run_ids: tuple[str, ...] = (), timeout_s: float | None = None) -> dict[str, Result]:
+        background = self._children.background
+        wanted = [run_id for run_id in (run_ids or tuple(background)) if run_id in background]
+        if not wanted:
+            return {}
+        watched = [background[run_id] for run_id in wanted]
+        await self._children.wait_idle([task for _, task in watched], timeout_s, asyncio.ALL_COMPLETED)
+        results = {child.run_id: task.result() for child, task in watched if task.done()}
+        for child, task in watched:
+            if task.done():
+                self._children.acknowledge(child, task.result())
+        return results
+
+
+async def _cancel_shielded(child: Child, reason: str) -> None:
+    """End a child although the caller is being cancelled itself, and perhaps again meanwhile."""
+    ending = asyncio.ensure_future(child.cancel(reason))
+    while not ending.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(ending)
+
+
+def _session_of(parent_session: str, agent: str, task: Task, task_id: str) -> str:
+    match task.mode:
+        case "debate":
+            return debate_session(parent_session, agent, task_id)
+        case "pipeline":
+            return pipeline_session(parent_session, task.step, task_id)
+        case "delegate" | "spawn":
+            return delegate_session(parent_session, agent, task_id)

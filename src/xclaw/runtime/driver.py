@@ -1,0 +1,178 @@
+"""Driving the runs of a tree: from ready to ended, whatever happens on the way."""
+
+import asyncio
+import logging
+
+from xclaw.contracts.errors import JournalError, UsageError
+from xclaw.contracts.events import ChildSpawned, NotificationQueued, RunEnded, RunResumed
+from xclaw.contracts.results import Result
+from xclaw.contracts.scope import Scope, current_scope
+from xclaw.contracts.spawn import Birth, Child
+from xclaw.contracts.usage import Spend
+from xclaw.loop.loop import run_loop
+from xclaw.loop.parts import Ending
+from xclaw.loop.state import RunState, fold
+from xclaw.runtime.assembly import Live, assemble, child_order, set_deadline, started_event
+from xclaw.runtime.services import Services
+from xclaw.runtime.shield import to_the_end
+from xclaw.runtime.stream import RunLog
+from xclaw.runtime.tree import Node, Tree, give_slot, take_slot
+
+logger = logging.getLogger(__name__)
+
+
+class EndedChild:
+    """A `Child` whose end is known already."""
+
+    def __init__(self, spawned: ChildSpawned, result: Result) -> None:
+        self.run_id = spawned.child_run_id
+        self.session_id = spawned.child_session_id
+        self.task_id = spawned.task_id
+        self._result = result
+
+    async def result(self) -> Result:
+        return self._result
+
+    async def cancel(self, reason: str) -> Result:
+        return self._result
+
+
+class Driver:
+    """Starts, takes up and ends the runs of one tree. Owns no state beside the tree's."""
+
+    def __init__(self, services: Services, tree: Tree) -> None:
+        self.services = services
+        self.tree = tree
+
+    def launch_child(self, parent: Node, spawned: ChildSpawned) -> Child:
+        """The child that the event names: running, ended, interrupted, or not started yet."""
+        node = self.tree.nodes.get(spawned.child_run_id)
+        if node is not None and node.child is not None:
+            return node.child
+        entries = self.tree.past.get(spawned.child_run_id, [])
+        state = fold(entries)
+        if state.ended is not None:
+            return EndedChild(spawned, state.ended.result)
+        try:
+            if entries:
+                live = self.take_up(RunLog(self.tree.stream, entries[0].address, state, len(entries)), parent)
+            else:
+                live = self._new(parent, spawned)
+        except UsageError as failure:
+            return EndedChild(spawned, Result("error", reason=str(failure)))
+        live.node.background = spawned.background
+        return self.launch(live, spawned.task_id)
+
+    def launch(self, live: Live, task_id: str) -> Child:
+        node = live.node
+        birth = Birth(node.run_id, node.log.address.session_id, task_id, node.agent)
+        node.child = self.services.launcher.launch(birth, lambda: self.drive(live))
+        return node.child
+
+    def take_up(self, log: RunLog, parent: Node | None) -> Live:
+        """A run that was interrupted, from its folded state. What it spent counts again in the ledger."""
+        started = log.state.started_event
+        assert started is not None
+        live = assemble(self.services, self.tree, started, log, parent, self.launch_child)
+        live.node.ledger.charge(log.state.spend + self._spent_by_ended_children(log.state))
+        log.record(RunResumed(self.services.owner))
+        live.children.reattach()
+        return live
+
+    def _spent_by_ended_children(self, state: RunState) -> Spend:
+        total = Spend()
+        for run_id in state.children:
+            result = state.child_results.get(run_id)
+            if result is None:
+                ended = fold(self.tree.past.get(run_id, [])).ended
+                result = ended.result if ended else None
+            if result is not None:
+                total += result.spend
+        return total
+
+    def _new(self, parent: Node, spawned: ChildSpawned) -> Live:
+        order = child_order(self.services, self.tree, parent, spawned)
+        started = started_event(self.services, self.tree, order)
+        log = RunLog(self.tree.stream, order.address, RunState())
+        live = assemble(self.services, self.tree, started, log, parent, self.launch_child)
+        log.record(started)
+        return live
+
+    async def drive(self, live: Live) -> Result:
+        """Run to the end. Never raises: what goes wrong is the result. Cancelling it ends the run."""
+        node = live.node
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        self._enter_scope(node)
+        ending = await self._run(live)
+        try:
+            result = await to_the_end(self._end(live, ending, began))
+        except JournalError as failure:
+            result = Result("interrupted", ending.text, reason=f"the journal failed: {failure}")
+        node.result = result
+        return result
+
+    async def _run(self, live: Live) -> Ending:
+        node, parts = live.node, live.parts
+        started = parts.state.started_event
+        timeout_s = started.limits.timeout_s if started else None
+        try:
+            await take_slot(self.tree, node)
+            set_deadline(live, timeout_s)
+            async with asyncio.timeout_at(node.deadline):
+                return await run_loop(parts)
+        except TimeoutError:
+            limit = f"{timeout_s:g} s" if timeout_s is not None else "its parent's time"
+            return Ending("timeout", _so_far(live), f"stopped after {limit}")
+        except asyncio.CancelledError as cancel:
+            reason = self.tree.cancelled or (str(cancel.args[0]) if cancel.args else "cancelled")
+            return Ending("cancelled", _so_far(live), reason)
+        except Exception as failure:
+            logger.exception("run %s failed", node.run_id)
+            return Ending("error", _so_far(live), f"internal error: {type(failure).__name__}: {failure}")
+        finally:
+            give_slot(self.tree, node)
+
+    async def _end(self, live: Live, ending: Ending, began: float) -> Result:
+        """Record the end, and the notification to the parent in the same transaction."""
+        node, state = live.node, live.node.log.state
+        await live.children.cancel_all(f"its parent ended: {ending.outcome}")
+        pointers = dict(ending.pointers) or {p.path.rsplit("/", 1)[-1]: p for p in state.delivered}
+        result = Result(
+            ending.outcome,
+            ending.text,
+            ending.summary_data,
+            pointers,
+            ending.reason,
+            ending.structured,
+            node.ledger.spent,
+            asyncio.get_running_loop().time() - began,
+        )
+        artifacts = tuple(state.delivered if node.parent else self.tree.delivered())
+        ended = RunEnded(result, ending.outcome, state.turn, artifacts)
+        if node.parent is not None and node.background:
+            node.log.record(ended, NotificationQueued(node.parent.run_id))
+        else:
+            node.log.record(ended)
+        await node.log.durable()
+        return result
+
+    def _enter_scope(self, node: Node) -> None:
+        """Each run is a task with a context of its own, so nothing has to be reset."""
+        agent = self.services.agents.get(node.agent)
+        current_scope.set(
+            Scope(
+                node.run_id,
+                self.tree.root_id,
+                node.log.address.session_id,
+                node.agent,
+                node.depth,
+                agent.permission_mode if agent else "bubble",
+                f"{self.services.memory_root}/agent-{node.run_id}",
+            )
+        )
+
+
+def _so_far(live: Live) -> str:
+    """What a stopped run had: the answer it was writing, else its findings."""
+    return live.parts.unfinished or live.parts.state.findings()

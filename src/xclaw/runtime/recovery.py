@@ -1,0 +1,82 @@
+"""Ending what a crash left open, when the user goes on or gives it up instead of resuming."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xclaw.contracts.errors import UsageError
+from xclaw.contracts.events import ChildEnded, Entry, MessageAdded, RunEnded
+from xclaw.contracts.journal import RunRow
+from xclaw.contracts.results import Outcome, Result
+from xclaw.loop.state import RunState, fold
+from xclaw.runtime.notifications import notification
+from xclaw.runtime.services import Services
+from xclaw.runtime.stream import RunLog, TreeStream
+from xclaw.runtime.tree import NodeEnd, by_run
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """How open runs are ended."""
+
+    outcome: Outcome
+    reason: str
+
+
+WENT_ON = Closing("interrupted", "interrupted by a crash; the conversation went on without it")
+
+
+async def close_interrupted(services: Services, session: Sequence[Entry], state: RunState) -> None:
+    """End the open root that `state` (the folded session) stands in, and every open run below it.
+
+    Raises `UsageError` when the process that drives the run lives.
+    """
+    row = await services.journal.run_row(session[-1].address.root_id)
+    if row is None or row.outcome is not None:
+        return
+    if services.owner_alive(row.owner):
+        raise UsageError(
+            f"session {row.session_id!r} is busy: another xclaw process works on run {row.run_id}"
+        )
+    await close_tree(services, row, state, WENT_ON)
+
+
+async def close_tree(services: Services, row: RunRow, state: RunState, closing: Closing) -> list[NodeEnd]:
+    """End every open run of a dead process's tree; `state` is the root's.
+
+    Results of children that had ended are handed to the conversation, so none is lost; nothing is
+    called again. Answers how each run stands, children first.
+    """
+    if not await services.journal.claim(row.root_id, row.owner, services.owner):
+        raise UsageError(f"run {row.root_id} was taken up by another process just now")
+    stream = TreeStream(services.journal)
+    runs = by_run(await services.journal.read_tree(row.root_id))
+    own = runs.pop(row.root_id)
+    folded = {run_id: fold(entries) for run_id, entries in runs.items()}
+    for run_id, child in folded.items():
+        if child.ended is None:
+            await _close(stream, runs[run_id], child, closing)
+    log = RunLog(stream, own[0].address, state, len(own))
+    for run_id, spawned in list(state.children.items()):
+        ended = folded[run_id].ended if run_id in folded else None
+        if run_id not in state.child_results and ended is not None:
+            told = MessageAdded(notification(spawned, ended.result), "notification")
+            log.record(ChildEnded(run_id, ended.result), told)
+    log.record(_ended(state, closing))
+    await log.durable()
+    return [_node_end(run_id, child) for run_id, child in [*reversed(folded.items()), (row.root_id, state)]]
+
+
+async def _close(stream: TreeStream, entries: list[Entry], state: RunState, closing: Closing) -> None:
+    log = RunLog(stream, entries[0].address, state, len(entries))
+    log.record(_ended(state, closing))
+    await log.durable()
+
+
+def _ended(state: RunState, closing: Closing) -> RunEnded:
+    result = Result(closing.outcome, state.findings(), reason=closing.reason, spend=state.spend)
+    return RunEnded(result, closing.outcome, state.turn, tuple(state.delivered))
+
+
+def _node_end(run_id: str, state: RunState) -> NodeEnd:
+    agent = state.started_event.agent if state.started_event else ""
+    return NodeEnd(run_id, agent, state.ended.outcome if state.ended else "interrupted")

@@ -1,0 +1,224 @@
+"""The front door of the runtime: start, watch, cancel and take up trees of runs."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xclaw.contracts.agents import Agent, Limits
+from xclaw.contracts.errors import UsageError
+from xclaw.contracts.events import Address, RunStarted
+from xclaw.contracts.ids import new_run_id, task_id_from
+from xclaw.contracts.journal import RunRow
+from xclaw.contracts.messages import Caller
+from xclaw.contracts.results import Result
+from xclaw.contracts.spawn import Child
+from xclaw.loop.state import RunState, fold
+from xclaw.runtime.assembly import Order, assemble, started_event
+from xclaw.runtime.driver import Driver
+from xclaw.runtime.recovery import Closing, close_interrupted, close_tree
+from xclaw.runtime.services import Services
+from xclaw.runtime.sessions import Sessions
+from xclaw.runtime.stream import Receive, RunLog, TreeStream
+from xclaw.runtime.tree import NodeEnd, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """One message for one agent. Fields left alone take the settings' values."""
+
+    text: str
+    session_id: str
+    agent: str = "orchestrator"
+    channel: str = "cli"
+    models: tuple[str, ...] = ()
+    """The fallback chain; empty: the agent's, else the settings'."""
+    limits: Limits = Limits()
+    dialect: str | None = None
+    worker_timeout_s: float | None = None
+    caller: Caller = "user"
+
+
+class RunHandle:
+    """A root run that goes on. Dropping the handle does not stop it."""
+
+    def __init__(self, tree: Tree, child: Child) -> None:
+        self._tree = tree
+        self._child = child
+
+    @property
+    def run_id(self) -> str:
+        return self._child.run_id
+
+    @property
+    def root_id(self) -> str:
+        return self._tree.root_id
+
+    @property
+    def session_id(self) -> str:
+        return self._tree.session_id
+
+    def subscribe(self, receive: Receive) -> Callable[[], None]:
+        """Every entry of the tree from now on: stored ones once durable, streamed text at once."""
+        return self._tree.stream.subscribe(receive)
+
+    async def result(self) -> Result:
+        """The end of the run, durable. Cancelling the wait does not cancel the run."""
+        return await self._child.result()
+
+    async def cancel(self, reason: str) -> list[NodeEnd]:
+        """End the tree; answers how each of its runs ended, children first. Repeatable."""
+        self._tree.cancelled = self._tree.cancelled or reason
+        await self._child.cancel(reason)
+        return self._tree.ends()
+
+
+class Runs:
+    """All trees of this process. One at a time per session, any number of sessions at once."""
+
+    def __init__(self, services: Services, sessions: Sessions, models: tuple[str, ...]) -> None:
+        self._services = services
+        self._sessions = sessions
+        self._models = models
+        self._slots = asyncio.Semaphore(services.settings.max_concurrent)
+        self._live: dict[str, tuple[Tree, RunHandle]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+
+    async def start(self, request: RunRequest) -> RunHandle:
+        """Start a run; waits while the session has another. Raises `UsageError`, `NoModel`."""
+        agent = self._agent(request)
+        models = request.models or agent.models or self._models
+        self._services.models(models)
+        await self._sessions.enter(request.session_id)
+        try:
+            state = await self._conversation(request.session_id)
+            return self._begin(request, agent, models, state)
+        except BaseException:
+            self._sessions.leave(request.session_id)
+            raise
+
+    async def resume(self, root_id: str) -> RunHandle:
+        """Take up a tree whose process died. Raises `UsageError` if there is nothing to take up."""
+        row = await self._services.journal.run_row(root_id)
+        if row is None:
+            raise UsageError(f"there is no run {root_id!r}; `xclaw tasks` lists them")
+        if row.root_id != root_id:
+            return await self.resume(row.root_id)
+        if row.outcome is not None:
+            raise UsageError(f"run {root_id} has ended ({row.outcome}); there is nothing to resume")
+        if self._services.owner_alive(row.owner):
+            raise UsageError(f"run {root_id} is being driven by a living process ({row.owner})")
+        await self._sessions.enter(row.session_id)
+        try:
+            return await self._take_up(row)
+        except BaseException:
+            self._sessions.leave(row.session_id)
+            raise
+
+    async def interrupted(self) -> list[RunRow]:
+        """Roots that are open and whose process is dead, newest first."""
+        rows = await self._services.journal.runs(roots_only=True, open_only=True, limit=10_000)
+        return [row for row in rows if not self._services.owner_alive(row.owner)]
+
+    async def cancel(self, run_id: str, reason: str) -> list[NodeEnd]:
+        """End a run of this process and everything below it; empty if it is not here."""
+        for tree, handle in list(self._live.values()):
+            if run_id == tree.root_id:
+                return await handle.cancel(reason)
+            node = tree.nodes.get(run_id)
+            if node is not None and node.child is not None:
+                await node.child.cancel(reason)
+                return tree.ends(run_id)
+        return []
+
+    async def abandon(self, root_id: str, reason: str) -> list[NodeEnd]:
+        """End a tree whose process is dead, without doing any more of it."""
+        row = await self._services.journal.run_row(root_id)
+        if row is None or row.outcome is not None:
+            return []
+        state = fold(await self._services.journal.read_session(row.session_id))
+        return await close_tree(self._services, row, state, Closing("cancelled", reason))
+
+    async def close(self, reason: str = "xclaw is shutting down") -> None:
+        """End every tree, then wait until their ends are durable."""
+        for _, handle in list(self._live.values()):
+            await handle.cancel(reason)
+        if self._ending:
+            await asyncio.wait(self._ending)
+
+    def _agent(self, request: RunRequest) -> Agent:
+        agent = self._services.agents.get(request.agent)
+        if agent is None:
+            known = ", ".join(["orchestrator", *self._services.agents.roster()])
+            raise UsageError(f"unknown agent {request.agent!r}. Known: {known}")
+        return agent
+
+    async def _conversation(self, session_id: str) -> RunState:
+        """What was said in the session, with what a crash left open closed."""
+        entries = await self._services.journal.read_session(session_id)
+        state = fold(entries)
+        if state.started_event is not None and state.ended is None:
+            await close_interrupted(self._services, entries, state)
+        return state
+
+    def _begin(
+        self, request: RunRequest, agent: Agent, models: tuple[str, ...], state: RunState
+    ) -> RunHandle:
+        run_id = new_run_id()
+        address = Address(run_id, run_id, "", request.session_id)
+        settings = self._services.settings
+        limits = Limits(
+            request.limits.max_turns or agent.limits.max_turns,
+            request.limits.timeout_s or agent.limits.timeout_s or settings.timeout_s,
+            request.limits.max_tokens or agent.limits.max_tokens or settings.budget_tokens,
+            request.limits.max_usd or agent.limits.max_usd or settings.budget_usd,
+        )
+        tree = self._tree(request, run_id, request.models or self._models)
+        order = Order(agent, address, request.text, request.caller, 0, task_id_from(run_id), limits, models)
+        started = started_event(self._services, tree, order)
+        log = RunLog(tree.stream, address, state)
+        driver = Driver(self._services, tree)
+        live = assemble(self._services, tree, started, log, None, driver.launch_child)
+        log.record(started)
+        return self._register(tree, driver.launch(live, started.task_id))
+
+    def _tree(self, request: RunRequest, root_id: str, models: tuple[str, ...]) -> Tree:
+        return Tree(
+            root_id,
+            request.session_id,
+            TreeStream(self._services.journal),
+            self._services.settings,
+            self._slots,
+            models,
+            request.dialect,
+            request.worker_timeout_s,
+            request.channel,
+        )
+
+    async def _take_up(self, row: RunRow) -> RunHandle:
+        journal = self._services.journal
+        if not await journal.claim(row.root_id, row.owner, self._services.owner):
+            raise UsageError(f"run {row.root_id} was taken up by another process just now")
+        state = fold(await journal.read_session(row.session_id))
+        entries = await journal.read_tree(row.root_id)
+        started = state.started_event
+        own = [entry for entry in entries if entry.address.run_id == row.root_id]
+        assert isinstance(started, RunStarted)
+        request = RunRequest("", row.session_id, channel=started.channel, dialect=started.dialect)
+        tree = self._tree(request, row.root_id, started.models)
+        tree.recall(entries)
+        driver = Driver(self._services, tree)
+        live = driver.take_up(RunLog(tree.stream, own[0].address, state, len(own)), None)
+        return self._register(tree, driver.launch(live, started.task_id))
+
+    def _register(self, tree: Tree, child: Child) -> RunHandle:
+        handle = RunHandle(tree, child)
+        self._live[tree.root_id] = (tree, handle)
+        task = asyncio.get_running_loop().create_task(self._forget(tree, child))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        return handle
+
+    async def _forget(self, tree: Tree, child: Child) -> None:
+        await child.result()
+        self._live.pop(tree.root_id, None)
+        self._sessions.leave(tree.session_id)

@@ -1,0 +1,57 @@
+"""What the runtime works with; app.py wires it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from xclaw.contracts.agents import Agent
+from xclaw.contracts.journal import Journal
+from xclaw.contracts.messages import ChatMessage
+from xclaw.contracts.models import ModelSource
+from xclaw.contracts.spawn import Launcher
+from xclaw.contracts.tools import Tool, ToolSet
+from xclaw.contracts.workspaces import Workspaces
+from xclaw.runtime.settings import RuntimeSettings
+
+
+class Agents(Protocol):
+    """The registry of agents, as far as the runtime needs it."""
+
+    def get(self, name: str) -> Agent | None: ...
+
+    def resolve(self, name: str) -> str | None: ...
+
+    def roster(self) -> Mapping[str, str]: ...
+
+
+class Tools(Protocol):
+    """The registry of tools, as far as the runtime needs it."""
+
+    def select(self, names: Sequence[str]) -> ToolSet:
+        """The tools of these names that exist, in this order."""
+        ...
+
+    def resolve(self, written: str) -> Tool | None:
+        """The tool that a model meant, or None."""
+        ...
+
+
+Shots = Callable[[Agent], tuple[ChatMessage, ...]]
+"""Worked examples for models whose profile asks for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    journal: Journal
+    models: ModelSource
+    agents: Agents
+    tools: Tools
+    workspaces: Workspaces
+    launcher: Launcher
+    shots: Shots
+    settings: RuntimeSettings
+    owner: str
+    """This process, in the journal."""
+    owner_alive: Callable[[str], bool]
+    """Whether the process behind an owner still runs."""
+    memory_root: str

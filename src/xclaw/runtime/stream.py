@@ -1,0 +1,128 @@
+"""The stream of a tree: what happens, in order, to the journal and to whoever watches.
+
+A stored event reaches watchers once it is durable; streamed text at once, but never before an
+event that was recorded ahead of it.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from xclaw.contracts.errors import JournalError
+from xclaw.contracts.events import Address, Entry, Event, TextDelta
+from xclaw.contracts.journal import Journal
+from xclaw.loop.state import RunState
+
+Receive = Callable[[Entry], None]
+
+
+class TreeStream:
+    """One per tree. Owns the order; the journal owns durability."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._watchers: list[Receive] = []
+        self._outgoing: deque[Sequence[Entry] | None] = deque()
+        """What was recorded and not yet shown; a `None` is a batch the journal has not committed."""
+
+    def subscribe(self, receive: Receive) -> Callable[[], None]:
+        """Call `receive` for every entry from now on. It must not block; answers the unsubscriber."""
+        self._watchers.append(receive)
+
+        def stop() -> None:
+            with suppress(ValueError):
+                self._watchers.remove(receive)
+
+        return stop
+
+    def append(self, entries: Sequence[Entry], committed: Callable[[BaseException | None], None]) -> None:
+        """Queue entries for the journal; `committed` is told when they are durable, or why not."""
+        self._outgoing.append(None)
+
+        def done(stored: Sequence[Entry], error: BaseException | None) -> None:
+            self._committed(() if error else stored)
+            committed(error)
+
+        self._journal.append(entries, done)
+
+    def delta(self, address: Address, text: str) -> None:
+        if not self._watchers:
+            return
+        entry = Entry(address, 0, time.time(), TextDelta(text))
+        if self._outgoing:
+            self._outgoing.append((entry,))
+        else:
+            self._show(entry)
+
+    def _committed(self, stored: Sequence[Entry]) -> None:
+        """The oldest open batch is in (commit order is append order); show it and what waited for it."""
+        outgoing = self._outgoing
+        outgoing.popleft()
+        for entry in stored:
+            self._show(entry)
+        while outgoing and (batch := outgoing[0]) is not None:
+            outgoing.popleft()
+            for entry in batch:
+                self._show(entry)
+
+    def _show(self, entry: Entry) -> None:
+        for receive in list(self._watchers):
+            receive(entry)
+
+
+class RunLog:
+    """The stream of one run: folds into its state, numbers and queues its events."""
+
+    def __init__(self, stream: TreeStream, address: Address, state: RunState, last_seq: int = 0) -> None:
+        self.address = address
+        self.state = state
+        self._stream = stream
+        self._seq = last_seq
+        self._open = 0
+        self._error: BaseException | None = None
+        self._waiters: list[asyncio.Future[None]] = []
+
+    @property
+    def recorded(self) -> int:
+        """How many events the run has."""
+        return self._seq
+
+    def record(self, *events: Event) -> None:
+        if self._error is not None:
+            raise self._failure()
+        now = time.time()
+        entries: list[Entry] = []
+        for event in events:
+            self._seq += 1
+            self.state.apply(event)
+            entries.append(Entry(self.address, self._seq, now, event))
+        self._open += 1
+        self._stream.append(entries, self._committed)
+
+    def delta(self, text: str) -> None:
+        self._stream.delta(self.address, text)
+
+    async def durable(self) -> None:
+        """Raises `JournalError` (`Fenced`) if anything the run recorded could not be stored."""
+        if self._open:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+        if self._error is not None:
+            raise self._failure()
+
+    def _failure(self) -> JournalError:
+        error = self._error
+        return error if isinstance(error, JournalError) else JournalError(str(error))
+
+    def _committed(self, error: BaseException | None) -> None:
+        self._open -= 1
+        self._error = self._error or error
+        if self._open:
+            return
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)

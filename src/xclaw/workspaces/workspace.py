@@ -148,7 +148,7 @@ class LocalWorkspace:
         raw = content.encode("utf-8", "backslashreplace")
         digest = hashlib.sha256(raw).hexdigest()[:8]
         try:
-            stem = safe_component(name)
+            stem = safe_component(name.removesuffix(".txt"))
         except UsageError:
             stem = safe_component(repr(name))
         return self.write(f"{_SPILL_DIRECTORY}/{stem}-{digest}.txt", raw)

@@ -1,0 +1,88 @@
+"""Tools that read and write a run's own files."""
+
+import asyncio
+
+from xclaw.contracts.tools import Tool, ToolContext
+from xclaw.contracts.workspaces import DirectoryItem, FileSlice
+from xclaw.tools.functions import tool
+
+DIRECT_READ_BYTES = 64_000
+"""Reads up to this size run on the event loop: measured at 60 µs, less than a thread costs."""
+VIEW_BYTES = 16_000
+"""How much one call shows when nothing else is asked."""
+MAX_LISTED = 500
+_TIMEOUT_S = 30.0
+
+
+@tool(replayable=True, timeout_s=_TIMEOUT_S)
+async def view_file(context: ToolContext, path: str, offset: int = 0, limit: int = VIEW_BYTES) -> str:
+    """Read a file of your task workspace, your delivery directory, or an artifact you were given.
+
+    Args:
+        path: Relative to your task workspace, or absolute.
+        offset: Byte to start at.
+        limit: How many bytes to show.
+    """
+    if limit <= DIRECT_READ_BYTES:
+        part = context.workspace.read(path, offset, limit)
+    else:
+        part = await asyncio.to_thread(context.workspace.read, path, offset, limit)
+    return _shown_file(path, part)
+
+
+@tool(replayable=True, timeout_s=_TIMEOUT_S)
+async def list_dir(context: ToolContext, path: str = ".") -> str:
+    """List a directory of your task workspace or your delivery directory.
+
+    Args:
+        path: Relative to your task workspace, or absolute.
+    """
+    items = await asyncio.to_thread(context.workspace.list_directory, path)
+    lines = [_shown_item(item) for item in items[:MAX_LISTED]]
+    if len(items) > MAX_LISTED:
+        lines.append(f"[{len(items) - MAX_LISTED} more]")
+    return "\n".join(lines) or "[empty directory]"
+
+
+@tool(replayable=True, timeout_s=_TIMEOUT_S)
+async def write_file(context: ToolContext, path: str, content: str) -> str:
+    """Write a file in your task workspace, in place of what is there. Nobody else sees it: use
+    deliver for results.
+
+    Args:
+        path: Relative to your task workspace.
+        content: The whole text of the file.
+    """
+    raw = content.encode("utf-8", "backslashreplace")
+    written = await asyncio.to_thread(context.workspace.write, path, raw)
+    return f"wrote {len(raw)} bytes: {written}"
+
+
+FILE_TOOLS: tuple[Tool, ...] = (view_file, list_dir, write_file)
+
+
+def _shown_file(path: str, part: FileSlice) -> str:
+    if part.binary:
+        return f"[binary file, {part.size} bytes: {path}]"
+    if part.size == 0:
+        return "[empty file]"
+    if part.offset >= part.size:
+        return f"[the file has {part.size} bytes: nothing at offset {part.offset}]"
+    if part.next_offset is not None:
+        return (
+            f"{part.text}\n[bytes {part.offset} to {part.next_offset} of {part.size}; "
+            f"go on with offset {part.next_offset}]"
+        )
+    if part.offset:
+        return f"{part.text}\n[bytes {part.offset} to {part.size}, the end]"
+    return part.text
+
+
+def _shown_item(item: DirectoryItem) -> str:
+    """One line, whatever the name holds."""
+    name = item.name if item.name.isprintable() else repr(item.name)
+    if item.type == "directory":
+        return f"{name}/"
+    if item.type == "file":
+        return f"{name} ({item.size} bytes)"
+    return f"{name} ({item.type})"

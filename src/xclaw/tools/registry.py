@@ -1,0 +1,66 @@
+"""The tools there are, by name."""
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from xclaw.contracts.errors import UsageError
+from xclaw.contracts.tools import Tool, ToolSet
+from xclaw.tools.schema import WIRE_NAME
+
+_PREFIX = re.compile(r"^(?:(?:functions?|tools?|default_api)[.:/])+", re.IGNORECASE)
+_DEBRIS = " \t\r\n\"'`“”‘’«»()[]{}<>/|*,;:.=@"
+_LONGEST_NAME = 256
+"""A longer text is no tool name with something around it."""
+
+
+class ToolRegistry:
+    """Names to tools. `builtins` can be neither replaced nor shadowed, also not by a similar name."""
+
+    def __init__(self, builtins: Iterable[Tool] = ()) -> None:
+        self._tools: dict[str, Tool] = {}
+        self._folded: dict[str, str] = {}
+        for tool in builtins:
+            self.add(tool)
+
+    def add(self, tool: Tool) -> None:
+        """Raises `UsageError` for a name that is taken or that no provider would accept."""
+        name = tool.spec.name
+        if not WIRE_NAME.fullmatch(name):
+            raise UsageError(f"the tool name {name!r} must be 1 to 64 of A-Z a-z 0-9 _ -")
+        other = self._folded.get(_folded(name))
+        if other is not None:
+            raise UsageError(f"the tool name {name!r} is taken by {other!r}; give the new tool another name")
+        self._tools[name] = tool
+        self._folded[_folded(name)] = name
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._tools)
+
+    def select(self, names: Sequence[str]) -> ToolSet:
+        """The named tools, in order: a `ToolSource`. Raises `UsageError` for one that does not exist."""
+        unknown = [name for name in names if name not in self._tools]
+        if unknown:
+            near = difflib.get_close_matches(unknown[0], self._tools, n=3)
+            tip = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(self._tools)}"
+            raise UsageError(f"there is no tool {unknown[0]!r}; {tip}")
+        return {name: self._tools[name] for name in names}
+
+    def resolve(self, written: str) -> Tool | None:
+        """The tool a model meant by a name with debris around it; None when that is not certain."""
+        name = self.resolve_name(written)
+        return self._tools[name] if name is not None else None
+
+    def resolve_name(self, written: str) -> str | None:
+        """Quotes, brackets, `functions.`, case, `-` for `_` and full-width letters are seen through."""
+        if written in self._tools:
+            return written
+        if len(written) > _LONGEST_NAME:
+            return None
+        plain = unicodedata.normalize("NFKC", written).strip(_DEBRIS)
+        return self._folded.get(_folded(_PREFIX.sub("", plain)))
+
+
+def _folded(name: str) -> str:
+    return name.casefold().replace("-", "_")

@@ -1,8 +1,8 @@
 """What a scripted reply may leave open: `{{delivery_dir}}`, `{{workspace}}` and `{{pointer:NAME}}`.
 
 They are read from the conversation: the headers of the task, and the absolute path that was last
-mentioned and ends in NAME, a whole file name unless it starts with a dot or dash. Anything else in
-double braces stays as it is.
+mentioned and ends in NAME: a whole file name unless it starts with a dot or dash, and its later
+versions too (`report.v2.md` for `report.md`). Anything else in double braces stays as it is.
 """
 
 import re
@@ -68,7 +68,9 @@ def has_placeholder(text: str) -> bool:
 
 def _path_ending_in(name: str) -> re.Pattern[str]:
     """A delivery's own line or a quoted path, where spaces may be, or a path in other text."""
-    end = (r"(?<=[\\/])" if name[0].isalnum() else "") + re.escape(name)
+    stem, dot, suffix = name.rpartition(".")
+    versioned = rf"{re.escape(stem)}(?:\.v\d+)?{re.escape(dot + suffix)}" if stem else re.escape(name)
+    end = (r"(?<=[\\/])" if name[0].isalnum() else "") + versioned
     return re.compile(
         rf"^delivered: ({_PATH_START}[^\n]*{end})$"
         rf"|\"({_PATH_START}[^\"\n]*{end})\""

@@ -37,7 +37,7 @@ Script = Mapping[str, Sequence[ReplySpec]]
 """Replies by agent; the agent "" stands for any."""
 ReplyFunction = Callable[[ModelRequest], ReplySpec | Awaitable[ReplySpec]]
 
-_SCRIPTED = ModelProfile(scripted=True)
+_SCRIPTED = ModelProfile(scripted=True, input_usd_per_million=0.0, output_usd_per_million=0.0)
 
 
 class ScriptedModel:

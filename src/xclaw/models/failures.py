@@ -85,6 +85,10 @@ class FailureReader:
         text = f"error {status}: {message}" if status else f"error: {message}"
         return self._classified(status, f"{text} (inside the answer)", message, None)
 
+    def from_status(self, status: int, message: str, wait_s: float | None) -> ModelError:
+        """The error that a library reports with a status; `wait_s` as the provider asked for it."""
+        return self._classified(status, f"HTTP {status}: {message}", message, wait_s)
+
     def interrupted(self, text: str) -> ModelInterrupted:
         return ModelInterrupted(self.text(text))
 

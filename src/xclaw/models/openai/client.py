@@ -7,7 +7,7 @@ handed to the sink at once, and every stream is read to its end, so that its con
 import asyncio
 import io
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import aiohttp
@@ -16,12 +16,13 @@ from yarl import URL
 from xclaw.contracts.errors import ModelError, ModelRejected, UsageError
 from xclaw.contracts.models import ModelProfile, ModelReply, ModelRequest, ReplySink
 from xclaw.contracts.usage import Usage
+from xclaw.models.estimates import estimated_usage
 from xclaw.models.failures import FailureReader
 from xclaw.models.openai.connections import Connections
 from xclaw.models.openai.reply import ReplyAssembler
 from xclaw.models.openai.request import RequestEncoder, WireHabits
 from xclaw.models.openai.sse import EventDecoder
-from xclaw.models.openai.usage import estimated_usage
+from xclaw.models.prices import Pricing
 
 PATH = "/chat/completions"
 _MAX_ERROR_BYTES = 64 * 1024
@@ -31,8 +32,6 @@ _DRAIN_S = 0.5
 _USAGE_GRACE_S = 5.0
 _ADAPTATIONS = 5
 _DEFAULT_PROFILE = ModelProfile()
-
-Pricing = Callable[[Usage], float | None]
 
 
 def _no_price(_usage: Usage) -> float | None:
@@ -318,6 +317,6 @@ def _request_headers(endpoint: Endpoint) -> dict[str, str]:
         "User-Agent": "xclaw",
     }
     if endpoint.api_key:
-        headers["Authorization"] = f"Bearer {endpoint.api_key}"
+        headers["Authorization"] = f"Bearer {endpoint.api_key.strip()}"
     given = {name.lower() for name in endpoint.headers}
     return {name: v for name, v in headers.items() if name.lower() not in given} | dict(endpoint.headers)

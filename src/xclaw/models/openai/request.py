@@ -158,7 +158,7 @@ def _wire_call(call: ToolCall, habits: WireHabits) -> dict[str, object]:
     return {
         "id": _call_id(call.id, habits.call_id_length),
         "type": "function",
-        "function": {"name": wire_name(call.name), "arguments": _arguments(call.arguments)},
+        "function": {"name": wire_name(call.name), "arguments": sent_arguments(call.arguments)},
     }
 
 
@@ -168,8 +168,8 @@ def _call_id(call_id: str, length: int) -> str:
     return hashlib.sha256(call_id.encode("utf-8", "replace")).hexdigest()[:length]
 
 
-def _arguments(arguments: str) -> str:
-    """Malformed ones would make servers refuse the whole conversation, now and for ever."""
+def sent_arguments(arguments: str) -> str:
+    """A call's arguments as JSON of an object. Malformed ones would make servers refuse the whole conversation, now and for ever."""
     try:
         _object_decoder.decode(arguments)
     except (msgspec.MsgspecError, ValueError, RecursionError):

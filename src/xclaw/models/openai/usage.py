@@ -1,9 +1,7 @@
-"""Token counts as the wire reports them, and estimates where it does not."""
+"""Token counts as the wire reports them."""
 
 from typing import cast
 
-from xclaw.contracts.models import ModelRequest
-from xclaw.contracts.tokens import MESSAGE_OVERHEAD, estimate_tokens
 from xclaw.contracts.usage import Usage
 
 _MAX_TOKENS = 1_000_000_000
@@ -29,34 +27,6 @@ def usage_from_wire(report: object, known: Usage | None = None) -> Usage | None:
         min(cached, input_tokens),
         min(reasoning or _count(fields, "reasoning_tokens"), output_tokens),
     )
-
-
-def estimated_usage(request: ModelRequest, generated: str, reported: Usage | None) -> Usage:
-    """`reported`, completed by estimates for what it leaves at 0 although it cannot be."""
-    input_tokens = reported.input_tokens if reported else 0
-    output_tokens = reported.output_tokens if reported else 0
-    if reported and input_tokens and (output_tokens or not generated):
-        return reported
-    return Usage(
-        input_tokens or estimated_input(request),
-        output_tokens or (estimate_tokens(generated) if generated else 0),
-        reported.cached_tokens if reported else 0,
-        reported.reasoning_tokens if reported else 0,
-        estimated=True,
-    )
-
-
-def estimated_input(request: ModelRequest) -> int:
-    """Tokens of a request, about."""
-    total = estimate_tokens(request.instructions) + MESSAGE_OVERHEAD
-    for message in request.messages:
-        total += MESSAGE_OVERHEAD
-        if message.kind == "assistant":
-            total += estimate_tokens(message.text)
-            total += sum(estimate_tokens(call.name + call.arguments) for call in message.tool_calls)
-        else:
-            total += estimate_tokens(message.text if message.kind == "user" else message.content)
-    return total + sum(estimate_tokens(f"{tool.description}{tool.parameters}") for tool in request.tools)
 
 
 def _count(fields: dict[str, object], *names: str) -> int:

@@ -1,0 +1,83 @@
+"""delegate: one part of the work to one specialist (SPEC D1)."""
+
+from collections.abc import Mapping
+
+from xclaw.contracts.errors import SpawnRefused, ToolFailed
+from xclaw.contracts.events import Warned
+from xclaw.contracts.models import ToolSpec
+from xclaw.contracts.tasks import Task
+from xclaw.contracts.tools import ToolContext, ToolOutput
+from xclaw.patterns.arguments import text_argument
+from xclaw.patterns.children import known_agent
+from xclaw.patterns.fanout import hint
+from xclaw.patterns.inputs import FindArtifact, handed_on
+from xclaw.patterns.output_schema import schema_argument
+from xclaw.patterns.parameters import INPUTS, OUTPUT_SCHEMA, TEXT
+from xclaw.patterns.render import render_result
+from xclaw.patterns.selfcontained import check
+
+_DESCRIPTION = """\
+Hand one self-contained task to one specialist, who works on it alone and without any history, and get \
+{status, outcome, summary_data, artifact_pointers} back. Several delegates in one turn run in parallel. \
+The task must contain everything: goal, material or its path, constraints, what to deliver."""
+
+
+class DelegateTool:
+    """Runs one child and renders its result. Owns nothing of a call; cancelling ends the child."""
+
+    def __init__(self, find_artifact: FindArtifact, roster: Mapping[str, str] | None = None) -> None:
+        """`roster` (name to description) is told to the model."""
+        self._find_artifact = find_artifact
+        listed = "".join(f"\n- {name}: {text}" for name, text in (roster or {}).items())
+        description = f"{_DESCRIPTION}\nSpecialists:{listed}" if listed else _DESCRIPTION
+        self._spec = ToolSpec(
+            "delegate",
+            description,
+            {
+                "type": "object",
+                "properties": {
+                    "agent": {"type": "string", "description": "Name of the specialist, e.g. coder"},
+                    "task": TEXT,
+                    "inputs": INPUTS,
+                    "output_schema": OUTPUT_SCHEMA,
+                },
+                "required": ["agent", "task"],
+            },
+        )
+
+    @property
+    def spec(self) -> ToolSpec:
+        return self._spec
+
+    @property
+    def replayable(self) -> bool:
+        """Yes: the same call finds the child that it had started."""
+        return True
+
+    @property
+    def timeout_s(self) -> float | None:
+        return None
+
+    async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutput:
+        agent = known_agent(context.spawn, text_argument(arguments, "agent", '"coder"'))
+        text = text_argument(arguments, "task", '"Write ..."')
+        schema = schema_argument(arguments.get("output_schema"))
+        inputs = await handed_on(arguments.get("inputs"), [text], self._find_artifact)
+        refuse_dangling(text, context, has_inputs=bool(inputs))
+        note = hint(context.request, [text])
+        if note:
+            context.record(Warned("fan_out", note))
+        task = Task(agent, text, "delegate", key=f"{agent}#0", inputs=inputs, output_schema=schema)
+        try:
+            result = await context.spawn.run(task)
+        except SpawnRefused as error:
+            raise ToolFailed(str(error)) from None
+        return ToolOutput(render_result(result, note), ok=result.succeeded)
+
+
+def refuse_dangling(text: str, context: ToolContext, *, has_inputs: bool, place: str = "task") -> None:
+    """Raises `ToolFailed` for a task that points at what the child cannot see (SPEC E6)."""
+    reason = check(text, has_inputs=has_inputs)
+    if reason:
+        context.record(Warned("not_self_contained", f"{place}: {reason}"))
+        raise ToolFailed(f"{place} is not self-contained: {reason}")

@@ -62,6 +62,8 @@ class RunTable:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._driven: dict[str, str] = {}
+        self._checked: dict[str, int] = {}
+        """The `data_version` at which a run was last known to be ours."""
         self.owner = ""
         """Who new runs belong to."""
 
@@ -78,7 +80,7 @@ class RunTable:
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         try:
-            self._refuse_taken(runs)
+            version = self._refuse_taken(runs)
             self._write_runs(entries)
             last = self._write_events(entries, bodies)
             connection.execute("COMMIT")
@@ -87,6 +89,7 @@ class RunTable:
                 connection.execute("ROLLBACK")
             raise
         self._remember(entries)
+        self._checked.update((run, version) for run in runs if run in self._driven)
         _number(appends, last - len(entries) + 1)
 
     def claim(self, root_id: str, from_owner: str, to_owner: str) -> list[str]:
@@ -96,17 +99,26 @@ class RunTable:
             (to_owner, root_id, from_owner),
         ).fetchall()
         runs = [run for (run,) in rows]
-        if to_owner == self.owner:
-            self._driven.update((run, to_owner) for run in runs if run in self._driven)
+        for run in runs:
+            self._checked.pop(run, None)
+            if to_owner == self.owner and run in self._driven:
+                self._driven[run] = to_owner
         return runs
 
-    def _refuse_taken(self, runs: set[str]) -> None:
-        driven = {run: self._driven[run] for run in runs if run in self._driven}
-        if not driven:
-            return
-        taken: tuple[str] | None = self._connection.execute(_TAKEN, (json.dumps(driven),)).fetchone()
-        if taken is not None:
-            raise Fenced(f"run {taken[0]!r} has been taken over by another process")
+    def _refuse_taken(self, runs: set[str]) -> int:
+        """Look up the owners again if another connection has written since; answers the version seen."""
+        row: tuple[int] = self._connection.execute("PRAGMA data_version").fetchone()
+        version = row[0]
+        unsure = {
+            run: self._driven[run]
+            for run in runs
+            if run in self._driven and self._checked.get(run) != version
+        }
+        if unsure:
+            found: list[tuple[str]] = self._connection.execute(_TAKEN, (json.dumps(unsure),)).fetchall()
+            if found:
+                raise Fenced(f"run {found[0][0]!r} has been taken over by another process")
+        return version
 
     def _write_runs(self, entries: Sequence[Entry]) -> None:
         """Keep the projection. One pass, in order, so that a run may start and end in one batch."""
@@ -167,6 +179,8 @@ class RunTable:
         try:
             self._connection.executemany(_EVENT, rows)
         except sqlite3.IntegrityError as error:
+            if error.sqlite_errorname != "SQLITE_CONSTRAINT_UNIQUE":
+                raise
             raise Fenced(f"another process has written to one of these runs: {error}") from error
         row: tuple[int] = self._connection.execute("SELECT last_insert_rowid()").fetchone()
         return row[0]
@@ -180,6 +194,7 @@ class RunTable:
                 self._driven[entry.address.run_id] = event.owner
             elif isinstance(event, RunEnded):
                 self._driven.pop(entry.address.run_id, None)
+                self._checked.pop(entry.address.run_id, None)
 
 
 def _number(appends: Sequence[Append], first: int) -> None:

@@ -12,6 +12,9 @@ from xclaw.contracts.events import EVENT_TYPES, Address, Entry, Event
 _ENCODER = msgspec.json.Encoder()
 _DECODERS = {kind: msgspec.json.Decoder(event_type) for kind, event_type in EVENT_TYPES.items()}
 
+_TITLE_LENGTH = 120
+_TITLE_SEARCHED = 4_000
+
 EntryRow = tuple[int, str, str, str, str, int, float, str, str]
 """id, run, root, parent, session, seq, at, kind, body."""
 
@@ -65,9 +68,9 @@ def entries_from(rows: Iterable[EntryRow]) -> list[Entry]:
 
 
 def title_from(text: str) -> str:
-    """The first line that says something, at most 120 characters."""
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    return well_formed(first.strip()[:120])
+    """The first line that says something, at most 120 characters. Looked for near the beginning only."""
+    first = next((line for line in text[:_TITLE_SEARCHED].splitlines() if line.strip()), "")
+    return well_formed(first.strip()[:_TITLE_LENGTH])
 
 
 def reason_from(error: Exception) -> str:

@@ -19,6 +19,8 @@ from xclaw.store.settings import StoreSettings
 APPLICATION_ID = 0x78634C57
 """Marks the file as a journal of ours ("xcLW")."""
 BUSY_TIMEOUT_S = 30.0
+CHECKPOINT_PAGES = 4_000
+"""Pages of 4 KiB in the log before it is copied back, which waits for the disk."""
 
 
 def migrations() -> list[str]:
@@ -43,6 +45,7 @@ def open_writer(settings: StoreSettings) -> tuple[Path, sqlite3.Connection]:
         try:
             _check_and_upgrade(connection, path, migrations())
             connection.execute(f"PRAGMA synchronous = {settings.synchronous}")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         except BaseException:
             connection.close()
             raise
@@ -88,7 +91,10 @@ def upgrade(connection: sqlite3.Connection, scripts: list[str]) -> None:
 def _checked_path(text: str) -> Path:
     if not text or "\0" in text:
         raise UsageError(f"the journal's path is {text!r}: set `path` to a file")
-    path = Path(text).resolve()
+    try:
+        path = Path(text).resolve()
+    except (OSError, RuntimeError) as error:
+        raise UsageError(f"cannot follow the journal's path {text!r}: {error}") from error
     if path.is_dir():
         raise UsageError(f"the journal's path {str(path)!r} is a directory: set `path` to a file in it")
     return path

@@ -3,8 +3,10 @@
 import asyncio
 import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Self
 
+from xclaw.contracts.errors import JournalError
 from xclaw.contracts.events import Entry
 from xclaw.contracts.journal import Committed, RunRow
 from xclaw.store import owners, reader
@@ -94,8 +96,12 @@ class SqliteJournal:
         that name.
         """
         await asyncio.to_thread(self._locks.take, owner)
-        await self._writer.call(owners.add(owner, pid, socket))
-        await self._writer.become(owner)
+        try:
+            await self._writer.call(owners.add(owner, pid, socket))
+            await self._writer.become(owner)
+        except JournalError:
+            self._locks.drop(owner)
+            raise
 
     async def owner_row(self, owner: str) -> OwnerRow | None:
         return next((row for row in await self.owners() if row.owner == owner), None)
@@ -115,6 +121,12 @@ class SqliteJournal:
 
     async def close(self) -> None:
         """Commit what is queued, forget the owner registered here, end all threads. Safe to repeat."""
+        held = self._locks.held()
+        if held:
+            # A journal that cannot be written any more must still close.
+            with suppress(JournalError):
+                await self._writer.call(owners.remove(held))
         await self._writer.close()
         await self._reader.close()
-        self._locks.drop_all()
+        for owner in held:
+            self._locks.drop(owner)

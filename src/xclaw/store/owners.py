@@ -62,12 +62,6 @@ class OwnerLocks:
         if descriptor is not None:
             os.close(descriptor)
 
-    def drop_all(self) -> list[str]:
-        owners = list(self._held)
-        for owner in owners:
-            self.drop(owner)
-        return owners
-
     def held(self) -> list[str]:
         return list(self._held)
 
@@ -76,9 +70,11 @@ class OwnerLocks:
         if owner in self._held:
             return True
         try:
-            descriptor = os.open(self._path(owner), os.O_RDWR | os.O_CLOEXEC)
+            descriptor = os.open(self._path(owner), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
+        except PermissionError:
+            return True  # another user's: not ours to take over
         try:
             # Shared, so that two who ask at once do not take each other for the owner.
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

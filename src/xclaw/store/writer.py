@@ -4,6 +4,7 @@ import asyncio
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
@@ -15,6 +16,33 @@ from xclaw.store.batch import Append, RunTable
 from xclaw.store.codec import reason_from
 
 T = TypeVar("T")
+
+GATHER_S = 0.002
+CROWD = 4
+"""Appends in one wait that make the next wait worth it."""
+TRY_AFTER = 64
+"""Appends between two tries."""
+
+
+class Gathering:
+    """Waits a moment for company when that pays: a transaction costs as much as ten rows.
+
+    One conversation at a time gains nothing by waiting, so a wait is tried now and then, and kept
+    up only while it brings in a crowd.
+    """
+
+    def __init__(self) -> None:
+        self._crowded = False
+        self._until_next_try = TRY_AFTER
+
+    def wait(self) -> None:
+        if self._crowded or self._until_next_try <= 0:
+            time.sleep(GATHER_S)
+
+    def count(self, appends: int) -> None:
+        tried = self._crowded or self._until_next_try <= 0
+        self._crowded = tried and appends >= CROWD
+        self._until_next_try = TRY_AFTER if tried else self._until_next_try - appends
 
 
 class Writer:
@@ -88,10 +116,12 @@ class Writer:
         await asyncio.to_thread(self._thread.join)
 
     def _serve(self) -> None:
+        gathering = Gathering()
         waiting: list[Append] = []
-        open_ = True
-        while open_:
+        serving = True
+        while serving:
             item = self._queue.get()
+            gathering.wait()
             while True:
                 if isinstance(item, Append):
                     waiting.append(item)
@@ -99,13 +129,14 @@ class Writer:
                     self._commit(waiting)
                     waiting = []
                     if item is None:
-                        open_ = False
+                        serving = False
                     else:
                         item()
                 try:
                     item = self._queue.get_nowait()
                 except queue.Empty:
                     break
+            gathering.count(len(waiting))
             self._commit(waiting)
             waiting = []
         self._connection.close()

@@ -1,0 +1,98 @@
+"""One stored event of every kind, with every field away from its default."""
+
+from xclaw.contracts.agents import Limits
+from xclaw.contracts.artifacts import Pointer
+from xclaw.contracts.events import (
+    ArtifactDelivered,
+    AttemptFailed,
+    ChildEnded,
+    ChildSpawned,
+    Compacted,
+    Event,
+    MessageAdded,
+    ModelAnswered,
+    NotificationQueued,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    ToolCallEnded,
+    ToolCallStarted,
+    TurnStarted,
+    Warned,
+)
+from xclaw.contracts.messages import AssistantMessage, ToolCall
+from xclaw.contracts.results import Result
+from xclaw.contracts.tasks import Task
+from xclaw.contracts.usage import Spend, Usage
+
+_USAGE = Usage(120, 30, 64, 8, estimated=True)
+_LIMITS = Limits(12, 60.5, 100_000, 0.25)
+_POINTER = Pointer("/work/shared/abc123/report.md", "0" * 64, 2_048, "writer", "c1", 2)
+_TASK = Task(
+    "critic",
+    "Judge it.\nBe fair.",
+    "pipeline",
+    "step1",
+    (_POINTER,),
+    {"type": "object", "required": ["verdict"]},
+    structured=False,
+    limits=_LIMITS,
+    step=1,
+)
+_RESULT = Result(
+    "completed_unverified",
+    "Done, I think.",
+    {"decision": "ship", "scores": [1, 2.5, None], "nested": {"deep": True}},
+    {"report": _POINTER},
+    "no evidence",
+    structured=False,
+    spend=Spend(_USAGE, 0.02, 1, 3),
+    duration_s=4.5,
+)
+
+
+def sample_events() -> tuple[Event, ...]:
+    """A run that could have been, from `RunStarted` to `RunEnded`; no `TextDelta`, which is not stored."""
+    call = ToolCall("call-1", "shell", '{"command": "ls"}')
+    return (
+        RunStarted(
+            "critic",
+            "[Task workspace: /w]\n\nJudge it.",
+            "agent",
+            2,
+            "You judge.",
+            ("shell", "deliver"),
+            ("openai:gpt-x", "script:a"),
+            "json",
+            _LIMITS,
+            "call-0",
+            "abc123",
+            _TASK,
+            "web",
+            scripted=True,
+        ),
+        RunResumed("owner-2"),
+        TurnStarted(1, "openai:gpt-x", 5_000, 0.01),
+        AttemptFailed(1, "openai:gpt-x", "overloaded", 529, _USAGE, None, "Hel", "script:a"),
+        ModelAnswered(
+            1,
+            AssistantMessage("I look.", (call,), "thinking"),
+            _USAGE,
+            0.002,
+            "script:a",
+            "tool_calls",
+            1.25,
+            0.5,
+            '{"action": "shell"}',
+        ),
+        ToolCallStarted("call-1", "shell", call.arguments),
+        ToolCallEnded("call-1", "shell", False, "exit 2", 0.1, "/w/spilled.txt", 2),
+        ChildSpawned("call-2", "c2", "cli:coder:def456", "def456", _TASK, background=True),
+        ChildEnded("c2", _RESULT),
+        ArtifactDelivered(_POINTER, "report"),
+        NotificationQueued("r0"),
+        MessageAdded("Mind the gap.", "runtime"),
+        Warned("repeated_call", "three times the same"),
+        Compacted(4, "They talked.", 9_000, 700, _USAGE, 0.001),
+        RunEnded(_RESULT, "completed_unverified", 3, (_POINTER,)),
+    )

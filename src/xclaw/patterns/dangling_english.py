@@ -19,12 +19,21 @@ _MODIFIER = r"(?:(?:whole|entire|full|same|following|attached|source|python|give
 # "above", "previous" and their like say by themselves that the thing is somewhere else.
 _ELSEWHERE = r"(?:above|previous|earlier|preceding|prior|last|aforementioned|above-mentioned)"
 _BEHIND = r"(?:\s+(?:above|below|mentioned\ above|from\ above|from\ before|from\ earlier|here))?"
+_PLAIN_NOUN = r"""(?:
+    code|function|class|method|snippet|query|diff|patch|file|document|text|article|paragraph|passage|essay|email|letter|poem
+    |story|sentence|message|draft|translation|conversation|chat|discussion|bug|answer|reply
+)"""
+_PLAIN_THING = rf"(?:the|my|your)\s+{_MODIFIER}{_PLAIN_NOUN}"
+"""Only "the": it may be known from elsewhere, so fewer nouns, and fewer verbs before it, are sure signs."""
 _THING = rf"""(?:
-    (?:the|this|that|these|those|my|our|your|said|above)\s+{_MODIFIER}{_NOUN}{_BEHIND}
+    (?:this|that|these|those|said|above)\s+{_MODIFIER}{_NOUN}{_BEHIND}
+    | (?:the|my|our|your)\s+{_MODIFIER}{_NOUN}(?:\s+(?:given|shown|provided|written|listed|pasted|described))?
+        \s+(?:above|below|mentioned\ above|from\ above|from\ before|from\ earlier)
     | (?:the|this|that|these|those|my|our|your)\s+{_ELSEWHERE}\s+(?:\w+\s+)?{_NOUN}(?:'s\s+{_NOUN})?
     | (?:the|my|our|your)\s+{_NOUN}\s+of\s+the\s+{_ELSEWHERE}\s+{_NOUN}
     | (?:everything|all|what(?:ever)?)\s+(?:is\s+)?(?:above|below)
-    | it|this|that|these|those|them|the\s+above|the\s+following|both|the\s+rest
+    | our\s+(?:\w+\s+)?(?:conversation|chat|discussion)
+    | it|this|that|these|those|them|the\s+above|the\s+following|the\s+rest
 )"""
 _LANGUAGE = r"""(?:english|chinese|french|german|spanish|italian|japanese|korean|russian|portuguese|arabic|hindi|latin
     |dutch|polish|turkish|python|javascript|typescript|java|rust|go|c\+\+|c\#|markdown|json|html|sql)"""
@@ -46,8 +55,12 @@ _VERB = r"""(?:
     review|check|inspect|audit|examine|proofread|translate|summari[sz]e|explain|describe|analy[sz]e|improve|optimi[sz]e
     |refactor|rewrite|rephrase|reformat|format|simplify|shorten|extend|expand|finish|complete|fix|correct|debug|test
     |document|comment|annotate|convert|port|clean\ up|polish|edit|update|modify|change|adapt|apply|use|follow|implement
-    |build|execute|run|read|look\ at|evaluate|assess|rate|grade|critique|compare|merge|combine|continue|resume|redo|repeat
+    |build|read|look\ at|evaluate|assess|rate|grade|critique|compare|merge|combine|continue|resume|redo|repeat
     |verify|validate|speed\ up|make\ sense\ of|work\ on|go\ through|extract|answer|handle|address|incorporate|reply\ to
+)"""
+_PLAIN_VERB = r"""(?:
+    review|proofread|translate|summari[sz]e|explain|improve|optimi[sz]e|refactor|rewrite|rephrase|simplify|shorten|fix|correct
+    |debug|comment|polish|edit
 )"""
 _PAST = r"""(?:wrote|made|built|created|produced|generated|gave|sent|showed|proposed|suggested|described|mentioned
     |discussed|talked\ about|spoke\ about|agreed(?:\ on|\ upon)?|decided(?:\ on)?|planned|designed|outlined|said|told\ you
@@ -65,13 +78,14 @@ _SAID = rf"""(?:
 )"""
 _OBJECT = rf"(?:{_SAID}|{_THING})"
 _COURTESY = r"(?:(?:please|now|then|also|next|ok|okay|first|can\ you|could\ you|kindly)[,\s]\s*)*"
-_MADE = r"(?:\w+[\s-]+){0,3}?(?:comments?|docstrings?|tests?|documentation|docs|type\ hints|types|logging|error\ handling"
-_MADE += r"|a\ summary|a\ review|a\ readme|examples?|validation|a\ title|an\ introduction|a\ conclusion)"
+_MADE = r"""(?:\w+[\s-]+){0,3}?(?:comments?|docstrings?|tests?|documentation|docs|type\ hints|types|logging
+    |error\ handling|a\ summary|a\ review|a\ readme|examples?|validation|a\ title|an\ introduction|a\ conclusion)"""
 
 ENGLISH_DANGLING = re.compile(
     rf"""{_COURTESY}(?:
         {_VERB}\s+(?:all\s+|only\s+|just\s+|both\s+)?(?:of\s+)?{_OBJECT}{_TAIL}
-        | (?:add|write|create|generate|provide|insert|give|make)\s+(?:me\s+)?{_MADE}\s+(?:to|for|of|on|in|into)\s+{_OBJECT}{_TAIL}
+        | {_PLAIN_VERB}\s+{_PLAIN_THING}{_TAIL}
+        | (?:add|write|create|generate|provide|insert|give|make)\s+(?:me\s+)?{_MADE}\s+(?:to|for|of|on|in|into)\s+(?:{_OBJECT}|{_PLAIN_THING}){_TAIL}
         | (?:make|turn)\s+{_OBJECT}\s+(?:better|faster|shorter|longer|clearer|simpler|nicer|more\ \w+|into\ \w+)
         | (?:do|repeat|apply)\s+(?:the\s+same|it|this|that)(?:\s+(?:thing|steps?))?(?:\s+(?:again|now|as\ (?:before|above|last\ time)
             |(?:for|to|with|on)\s+(?:the\s+(?:other|next|rest|remaining|second|third)(?:\s+(?:one|ones|\w+))?|it|them)))?

@@ -39,13 +39,17 @@ class ToolRegistry:
         return tuple(self._tools)
 
     def select(self, names: Sequence[str]) -> ToolSet:
-        """The named tools, in order: a `ToolSource`. Raises `UsageError` for one that does not exist."""
-        unknown = [name for name in names if name not in self._tools]
-        if unknown:
-            near = difflib.get_close_matches(unknown[0], self._tools, n=3)
-            tip = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(self._tools)}"
-            raise UsageError(f"there is no tool {unknown[0]!r}; {tip}")
-        return {name: self._tools[name] for name in names}
+        """The tools of these names that exist, in this order: a `ToolSource`. A run that is resumed
+        after a tool was turned off goes on without it; `missing` tells which that are."""
+        return {name: self._tools[name] for name in names if name in self._tools}
+
+    def missing(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """The names that no tool has, each with names that may have been meant."""
+        return {
+            name: tuple(difflib.get_close_matches(name, self._tools, n=3))
+            for name in names
+            if name not in self._tools
+        }
 
     def resolve(self, written: str) -> Tool | None:
         """The tool a model meant by a name with debris around it; None when that is not certain."""

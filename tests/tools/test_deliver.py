@@ -1,0 +1,114 @@
+"""Delivering through the tool (SPEC D6)."""
+
+import asyncio
+import base64
+from pathlib import Path
+
+import pytest
+
+from tools.workspaces_for_tools import Setup, make_setup
+from xclaw.contracts.errors import ToolFailed
+from xclaw.contracts.events import ArtifactDelivered
+from xclaw.tools.deliver import deliver
+
+
+def hand_in(setup: Setup, path: str, content: object, **more: object) -> Path:
+    output = asyncio.run(deliver.run({"path": path, "content": content, **more}, setup.context))
+    assert output.ok
+    assert output.content.startswith("delivered: ")
+    return Path(output.content.removeprefix("delivered: "))
+
+
+def test_an_absolute_path_inside_the_delivery_directory_is_taken(tmp_path: Path) -> None:
+    setup = make_setup(tmp_path)
+    path = hand_in(setup, f"{setup.delivery}/report.md", "# Report\n")
+    assert path == setup.delivery / "report.md"
+    assert path.read_text() == "# Report\n"
+
+
+@pytest.mark.parametrize("written", ["report.md", "./report.md", "sub/../report.md"])
+def test_a_relative_name_is_taken_from_the_delivery_directory(tmp_path: Path, written: str) -> None:
+    setup = make_setup(tmp_path)
+    assert hand_in(setup, written, "x") == setup.delivery / "report.md"
+
+
+def test_a_delivery_is_an_event_with_its_pointer(tmp_path: Path) -> None:
+    setup = make_setup(tmp_path)
+    path = hand_in(setup, "sub/data.csv", "a,b")
+    [event] = setup.events
+    assert isinstance(event, ArtifactDelivered)
+    assert event.name == "data.csv"
+    assert (event.pointer.path, event.pointer.agent, event.pointer.run_id) == (str(path), "coder", "run-1")
+    assert setup.context.workspace.verify(str(path)) == event.pointer
+
+
+def test_a_second_delivery_of_a_name_is_a_new_version(tmp_path: Path) -> None:
+    setup = make_setup(tmp_path)
+    first = hand_in(setup, "report.md", "one")
+    second = hand_in(setup, "report.md", "two")
+    assert second == setup.delivery / "report.v2.md"
+    assert (first.read_text(), second.read_text()) == ("one", "two")
+
+
+def test_bytes_come_as_base64(tmp_path: Path) -> None:
+    setup = make_setup(tmp_path)
+    raw = bytes(range(256))
+    text = base64.encodebytes(raw).decode()
+    assert hand_in(setup, "image.png", text, encoding="base64").read_bytes() == raw
+
+
+@pytest.mark.parametrize("content", ["not base64!", "QUJ", "日本"])
+def test_broken_base64_delivers_nothing(tmp_path: Path, content: str) -> None:
+    setup = make_setup(tmp_path)
+    with pytest.raises(ToolFailed, match="base64"):
+        hand_in(setup, "image.png", content, encoding="base64")
+    assert list(setup.delivery.iterdir()) == []
+    assert setup.events == []
+
+
+def test_a_json_value_is_delivered_as_its_text(tmp_path: Path) -> None:
+    setup = make_setup(tmp_path)
+    assert hand_in(setup, "data.json", {"a": [1, "é"]}).read_text("utf-8") == '{"a":[1,"é"]}'
+
+
+def test_an_empty_delivery_is_refused(tmp_path: Path) -> None:
+    """R02: a 0-byte file is no artifact."""
+    setup = make_setup(tmp_path)
+    with pytest.raises(ToolFailed, match="empty"):
+        hand_in(setup, "report.md", "")
+    assert setup.events == []
+
+
+@pytest.mark.parametrize(
+    "path", ["../../boot.sh", "/etc/cron.d/x", "..", "../abc1234/x", "a\0b", "", ".", "sub/", "~/x", "a\nb"]
+)
+def test_nothing_is_delivered_outside(tmp_path: Path, path: str) -> None:
+    """D6, F04."""
+    setup = make_setup(tmp_path / "root")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ToolFailed):
+        hand_in(setup, path, "x")
+    assert [path for path in sorted(tmp_path.rglob("*")) if path not in before] == []
+
+
+@pytest.mark.parametrize("path", ["sub/report.md", "/report.md", "..", "../report.md"])
+def test_full_mode_takes_a_bare_name_only(tmp_path: Path, path: str) -> None:
+    """D6."""
+    setup = make_setup(tmp_path, mode="full")
+    assert hand_in(setup, "report.md", "x") == setup.delivery / "report.md"
+    with pytest.raises(ToolFailed, match="bare file name"):
+        hand_in(setup, path, "x")
+
+
+def test_full_mode_refuses_an_absolute_path_too(tmp_path: Path) -> None:
+    setup = make_setup(tmp_path, mode="full")
+    with pytest.raises(ToolFailed, match="bare file name"):
+        hand_in(setup, f"{setup.delivery}/report.md", "x")
+
+
+def test_repeating_a_delivery_after_a_crash_changes_nothing(tmp_path: Path) -> None:
+    """The tool says that it is replayable: the same content again is the same artifact."""
+    assert deliver.replayable
+    setup = make_setup(tmp_path)
+    assert hand_in(setup, "report.md", "x") == hand_in(setup, "report.md", "x")
+    assert len(list(setup.delivery.iterdir())) == 1

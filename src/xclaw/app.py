@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +17,7 @@ from xclaw.contracts.tools import Tool
 from xclaw.models.catalog import ModelCatalog
 from xclaw.models.embedded.model import LocalModel
 from xclaw.models.embedded.shots import orchestrator_shots, worker_shots
-from xclaw.patterns.debate import DebateTool
-from xclaw.patterns.delegate import DelegateTool
-from xclaw.patterns.pipeline import PipelineTool
-from xclaw.patterns.spawning import SpawnTool, WaitTool
+from xclaw.patterns.toolset import pattern_tools
 from xclaw.runtime.control import ControlSocket, cancel_elsewhere
 from xclaw.runtime.runs import Runs
 from xclaw.runtime.services import Services
@@ -31,10 +28,10 @@ from xclaw.spawn.local import LocalLauncher
 from xclaw.store.journal import SqliteJournal
 from xclaw.store.owners import OwnerLocks
 from xclaw.testing.scripted_model import ScriptedModel
-from xclaw.tools.deliver import DeliverTool
-from xclaw.tools.files import file_tools
+from xclaw.tools.deliver import deliver
+from xclaw.tools.files import list_dir, view_file, write_file
 from xclaw.tools.registry import ToolRegistry
-from xclaw.tools.shell import ShellTool
+from xclaw.tools.shell import ShellSettings, shell_tool
 from xclaw.workspaces.local import LocalWorkspaces
 
 
@@ -68,7 +65,7 @@ class App:
 
 
 @asynccontextmanager
-async def open_app(settings: Settings) -> AsyncIterator[App]:
+async def open_app(settings: Settings) -> AsyncGenerator[App]:
     """A runtime for as long as the block lasts; at its end every run is ended and journaled.
 
     Raises `UsageError` for what is wrong with settings, agent files or the database.
@@ -84,7 +81,7 @@ async def open_app(settings: Settings) -> AsyncIterator[App]:
         journal=journal,
         models=models,
         agents=agents,
-        tools=ToolRegistry(_tools(settings, workspaces)),
+        tools=ToolRegistry(_tools(settings, workspaces, agents)),
         workspaces=workspaces,
         launcher=LocalLauncher(),
         shots=_shots,
@@ -116,18 +113,10 @@ def _makers(settings: Settings) -> dict[str, Callable[[str], Model]]:
     }
 
 
-def _tools(settings: Settings, workspaces: LocalWorkspaces) -> list[Tool]:
-    find = workspaces.find
-    tools: list[Tool] = [
-        DelegateTool(find),
-        DebateTool(find),
-        PipelineTool(find),
-        SpawnTool(find),
-        WaitTool(),
-        *file_tools(),
-        DeliverTool(),
-    ]
-    return [*tools, ShellTool()] if settings.runtime.allow_shell else tools
+def _tools(settings: Settings, workspaces: LocalWorkspaces, agents: AgentRegistry) -> list[Tool]:
+    patterns = pattern_tools(workspaces.find, agents.roster())
+    tools: list[Tool] = [*patterns.values(), view_file, list_dir, write_file, deliver]
+    return [*tools, shell_tool(ShellSettings())] if settings.runtime.allow_shell else tools
 
 
 def _shots(agent: Agent) -> tuple[ChatMessage, ...]:

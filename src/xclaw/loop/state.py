@@ -26,8 +26,9 @@ from xclaw.contracts.events import (
 )
 from xclaw.contracts.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, UserMessage
 from xclaw.contracts.results import Result
-from xclaw.contracts.tokens import MESSAGE_OVERHEAD, estimate_tokens
+from xclaw.contracts.tokens import estimate_tokens
 from xclaw.contracts.usage import Spend, spend_of_call
+from xclaw.loop.compaction import message_tokens
 from xclaw.loop.repeats import RepeatGuard, Verdict
 
 INTERRUPTED = "error: the call was interrupted by a restart; whether it took effect is unknown"
@@ -210,18 +211,6 @@ class RunState:
         self.pending = {}
         if self._batch:
             self._flush()
-
-
-def message_tokens(message: ChatMessage) -> int:
-    """Estimated tokens that a message takes in a request."""
-    match message:
-        case UserMessage():
-            return MESSAGE_OVERHEAD + estimate_tokens(message.text)
-        case ToolMessage():
-            return MESSAGE_OVERHEAD + estimate_tokens(message.content)
-        case AssistantMessage():
-            calls = sum(estimate_tokens(c.arguments) + MESSAGE_OVERHEAD for c in message.tool_calls)
-            return MESSAGE_OVERHEAD + estimate_tokens(message.text) + calls
 
 
 def fold(entries: Iterable[Entry], state: RunState | None = None) -> RunState:

@@ -1,7 +1,7 @@
 """The task state (SPEC E5): one record, kept from what happened, shown each turn and on request."""
 
 import json
-from collections.abc import Mapping
+from typing import cast
 
 from xclaw.contracts.events import ChildSpawned
 from xclaw.contracts.results import Result
@@ -10,6 +10,7 @@ from xclaw.loop.state import RunState
 TASK_CHARACTERS = 100
 MAX_STEPS = 40
 MAX_ISSUES = 5
+ISSUE_CHARACTERS = 200
 
 
 def task_state(state: RunState) -> dict[str, object]:
@@ -43,8 +44,14 @@ def _step(spawned: ChildSpawned, result: Result | None) -> dict[str, object]:
     files = [pointer.path for pointer in result.pointers.values()]
     if files:
         step["output_file"] = files[0] if len(files) == 1 else files
-    if isinstance(result.summary_data, Mapping):
-        for name, value in result.summary_data.items():  # pyright: ignore[reportUnknownVariableType]
-            if name in ("score", "issues"):
-                step[name] = value[:MAX_ISSUES] if isinstance(value, list) else value
+    if isinstance(result.summary_data, dict):
+        data = cast("dict[str, object]", result.summary_data)
+        step.update((name, _short(data[name])) for name in ("score", "issues") if name in data)
     return step
+
+
+def _short(value: object) -> object:
+    """A worker's value, small enough to be shown each turn."""
+    if isinstance(value, list):
+        return [_short(item) for item in cast("list[object]", value)[:MAX_ISSUES]]
+    return value if isinstance(value, int | float | None) else str(value)[:ISSUE_CHARACTERS]

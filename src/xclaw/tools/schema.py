@@ -20,6 +20,7 @@ _ARGUMENT_SECTIONS = ("Args", "Arguments", "Parameters")
 _ITEM_INDENT = 4
 _SECTION = re.compile(r"^(Args|Arguments|Parameters|Returns|Raises|Yields|Example|Examples|Note|Notes):$")
 _GOOGLE_ITEM = re.compile(r"^(\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
+_SPHINX_OTHER = re.compile(r"^:(returns?|rtype|raises?|type)\b.*:")
 _SPHINX_ITEM = re.compile(r"^:param\s+(?:[^:]*\s)?(\w+):\s*(.*)$")
 
 
@@ -143,7 +144,7 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
     for line in text.splitlines():
         stripped = line.strip()
         sphinx = _SPHINX_ITEM.match(stripped)
-        if found := _SECTION.match(stripped):
+        if found := _SECTION.match(stripped) or _SPHINX_OTHER.match(stripped):
             section, current = found[1], ""
         elif sphinx:
             section, current = "Args", sphinx[1]

@@ -219,7 +219,7 @@ def _models(reader: _Reader) -> tuple[str, ...]:
             reader.warn(
                 "model", f"the model {model!r} names no provider; the default models are used instead"
             )
-        elif re.fullmatch(r"[^\s:]+:\S.*", model) is None:
+        elif re.search(r"\s", model) and ":" not in model:
             raise reader.wrong_word("model", '"inherit", `provider:model`, or a list of those')
         else:
             chain.append(model)

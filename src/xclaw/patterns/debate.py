@@ -73,7 +73,7 @@ class DebateTool:
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutput:
         debate = _checked(arguments, context)
-        inputs = await handed_on(None, [debate.question], self._find_artifact)
+        inputs = await handed_on(None, [debate.question], self._find_artifact, context.workspace)
         refuse_dangling(debate.question, context, has_inputs=bool(inputs), place="question")
         debate = replace(debate, inputs=inputs)
         notes = _notes(debate, context)

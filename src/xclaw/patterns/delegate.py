@@ -62,7 +62,7 @@ class DelegateTool:
         agent = known_agent(context.spawn, text_argument(arguments, "agent", '"coder"'))
         text = text_argument(arguments, "task", '"Write ..."')
         schema = schema_argument(arguments.get("output_schema"))
-        inputs = await handed_on(arguments.get("inputs"), [text], self._find_artifact)
+        inputs = await handed_on(arguments.get("inputs"), [text], self._find_artifact, context.workspace)
         refuse_dangling(text, context, has_inputs=bool(inputs))
         note = hint(context.request, [text])
         if note:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.errors import ToolFailed
+from xclaw.contracts.workspaces import Workspace
 from xclaw.patterns.arguments import as_list, as_mapping, parsed_value, shown
 
 FindArtifact = Callable[[str], Pointer | None]
@@ -24,13 +25,30 @@ _BARE = re.compile(
 _END = ".,;:!?)]}）】》：…"
 
 
-async def handed_on(value: object, texts: list[str], find_artifact: FindArtifact) -> tuple[Pointer, ...]:
+async def handed_on(
+    value: object, texts: list[str], find_artifact: FindArtifact, workspace: Workspace
+) -> tuple[Pointer, ...]:
     """The artifacts named in an `inputs` argument, and those whose path a task text names.
 
-    Raises `ToolFailed` for an input that is no delivered artifact; a path in a text that is none is
+    Only what `workspace`, the asking run's own, may read is handed on: nobody gives away what is not
+    theirs. Raises `ToolFailed` for an input that is no such artifact; a path in a text that is none is
     left alone, since it may be anything.
     """
-    return await asyncio.to_thread(_handed_on, value, texts, find_artifact)
+    return await asyncio.to_thread(_handed_on, value, texts, _readable(find_artifact, workspace))
+
+
+def _readable(find_artifact: FindArtifact, workspace: Workspace) -> FindArtifact:
+    def find(path: str) -> Pointer | None:
+        pointer = find_artifact(path)
+        if pointer is None:
+            return None
+        try:
+            workspace.read(pointer.path, 0, 1)
+        except ToolFailed:
+            return None
+        return pointer
+
+    return find
 
 
 def _handed_on(value: object, texts: list[str], find_artifact: FindArtifact) -> tuple[Pointer, ...]:
@@ -39,7 +57,7 @@ def _handed_on(value: object, texts: list[str], find_artifact: FindArtifact) -> 
         pointer = find_artifact(path)
         if pointer is None:
             raise ToolFailed(
-                f"inputs[{index}]: {shown(path)} is not a delivered artifact. Use a path from the "
+                f"inputs[{index}]: {shown(path)} is not an artifact that you were given. Use a path from the "
                 "artifact_pointers of a result; put small material into the task itself"
             )
         found[pointer.path] = pointer

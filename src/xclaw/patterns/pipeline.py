@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.errors import ToolFailed
-from xclaw.contracts.events import Warned
+from xclaw.contracts.events import ArtifactDelivered, Warned
 from xclaw.contracts.models import ToolSpec
 from xclaw.contracts.results import Result
 from xclaw.contracts.tasks import Task
@@ -109,13 +109,14 @@ class PipelineTool:
         pointers = tuple(before.pointers.values()) if before else ()
         output = before.output if before else ""
         if before and PLACEHOLDER in step.task and len(output) > INLINE_CHARACTERS:
-            pointer = await asyncio.to_thread(
-                context.workspace.deliver, f"step{index}-output.md", output.encode("utf-8", "replace")
-            )
+            name = f"step{index}-output.md"
+            data = output.encode("utf-8", "replace")
+            pointer = await asyncio.to_thread(context.workspace.deliver, name, data)
+            context.record(ArtifactDelivered(pointer, name))
             pointers = (*pointers, pointer)
             output = f"{output[:KEPT_CHARACTERS]}\n[the whole text, {len(output)} characters: {pointer.path}]"
         text = fill(step.task, output)
-        mentioned = await handed_on(None, [step.task], self._find_artifact)
+        mentioned = await handed_on(None, [step.task], self._find_artifact, context.workspace)
         inputs = tuple({pointer.path: pointer for pointer in (*pointers, *mentioned)}.values())
         task = Task(
             step.agent, text, "pipeline", key=f"step{index}", inputs=inputs, structured=False, step=index

@@ -24,10 +24,7 @@ class SpawnTool:
 
     def __init__(self, find_artifact: FindArtifact) -> None:
         self._find_artifact = find_artifact
-
-    @property
-    def spec(self) -> ToolSpec:
-        return ToolSpec(
+        self._spec = ToolSpec(
             "spawn",
             "Start a specialist in the background: answers {agent_id, status: running} at once; its result "
             "comes as a notification, or from wait. For long work that you do not need at once.",
@@ -46,6 +43,10 @@ class SpawnTool:
         )
 
     @property
+    def spec(self) -> ToolSpec:
+        return self._spec
+
+    @property
     def replayable(self) -> bool:
         """Yes: the same call finds the child that it had started."""
         return True
@@ -60,7 +61,7 @@ class SpawnTool:
         isolation = optional_text(arguments, "isolation")
         if isolation is not None and isolation.strip().casefold() not in ISOLATIONS:
             raise ToolFailed(f"isolation {shown(isolation)} is not available; use {' or '.join(ISOLATIONS)}")
-        inputs = await handed_on(arguments.get("inputs"), [text], self._find_artifact)
+        inputs = await handed_on(arguments.get("inputs"), [text], self._find_artifact, context.workspace)
         refuse_dangling(text, context, has_inputs=bool(inputs), place="prompt")
         record: dict[str, object] = {}
         note = hint(context.request, [text])
@@ -78,9 +79,8 @@ class SpawnTool:
 class WaitTool:
     """Waits for background children and takes their results. Cancelling it leaves them running."""
 
-    @property
-    def spec(self) -> ToolSpec:
-        return ToolSpec(
+    def __init__(self) -> None:
+        self._spec = ToolSpec(
             "wait",
             "Wait until background agents have ended and get their results. One call waits for as long as "
             "it takes; do not poll.",
@@ -99,6 +99,10 @@ class WaitTool:
                 },
             },
         )
+
+    @property
+    def spec(self) -> ToolSpec:
+        return self._spec
 
     @property
     def replayable(self) -> bool:

@@ -12,6 +12,7 @@ from xclaw.contracts.models import ModelRequest
 from xclaw.contracts.tokens import MESSAGE_OVERHEAD, TOKENS_PER_CHARACTER, estimate_tokens
 from xclaw.loop.arguments import safe_arguments
 from xclaw.loop.fences import fence, fenced_blocks
+from xclaw.loop.sizes import message_tokens
 
 SUMMARY_TOKENS = 4_000
 """A summary is at most this long, tasks and artifact paths included."""
@@ -46,18 +47,6 @@ class CompactionPlan:
     """Task texts in the dropped part, word for word: the first, and the latest ones."""
     tokens_before: int
     tokens_dropped: int
-
-
-def message_tokens(message: ChatMessage) -> int:
-    """Estimated tokens that a message takes in a request."""
-    match message:
-        case UserMessage():
-            return MESSAGE_OVERHEAD + estimate_tokens(message.text)
-        case ToolMessage():
-            return MESSAGE_OVERHEAD + estimate_tokens(message.content)
-        case AssistantMessage():
-            calls = sum(estimate_tokens(c.arguments) + MESSAGE_OVERHEAD for c in message.tool_calls)
-            return MESSAGE_OVERHEAD + estimate_tokens(message.text) + calls
 
 
 def plan_compaction(

@@ -17,7 +17,7 @@ REPAIR_CHARS = 12_000
 """json-repair needs 2 ms per 1,000 characters at its worst: nothing longer is given to it."""
 MAX_DEPTH = 64
 MAX_TOKENS = 10_000
-MAX_FAILURES = 25
+MAX_FAILURES = 20
 MAX_CHARS = 1_000_000
 """Characters that one reader looks at in vain before it gives up."""
 

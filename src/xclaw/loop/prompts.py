@@ -7,8 +7,10 @@ depends on a run, its paths or the time.
 from collections.abc import Sequence
 from typing import Literal
 
+from xclaw.contracts.agents import Agent
 from xclaw.contracts.messages import Caller
 from xclaw.contracts.models import ToolSpec
+from xclaw.contracts.tasks import Task
 from xclaw.loop.action_texts import syntax_instructions
 from xclaw.loop.finish import result_instructions
 
@@ -36,24 +38,23 @@ Do not output JSON as your answer.""",
 
 
 def system_prompt(
-    instructions: str,
+    agent: Agent,
     *,
-    tools: Sequence[ToolSpec] = (),
-    dialect: Literal["native", "json"] = "native",
-    caller: Caller = "user",
-    structured: bool = False,
-    output_schema: dict[str, object] | None = None,
+    dialect: Literal["native", "json"],
+    specs: Sequence[ToolSpec],
+    caller: Caller,
+    task: Task | None = None,
 ) -> str:
-    """The whole system prompt of a run, from the agent's own part to the rules of this kind of run.
+    """The whole system prompt of a run: the agent's own part, then the rules of this kind of run.
 
-    `structured`: it must end with the result form (SPEC E1), with `output_schema` for summary_data.
+    Two runs of one agent of the same kind get the same text, so that providers can cache it.
     """
-    sections = [instructions.strip(), DATA_SECTION]
-    if tools:
-        sections.append(syntax_instructions(tools) if dialect == "json" else NATIVE_TOOLS_SECTION)
-    if any(tool.name == "deliver" for tool in tools):
+    sections = [agent.instructions.strip(), DATA_SECTION]
+    if specs:
+        sections.append(syntax_instructions(specs) if dialect == "json" else NATIVE_TOOLS_SECTION)
+    if any(spec.name == "deliver" for spec in specs):
         sections.append(WORKSPACE_SECTION)
     sections.append(CALLER_SECTIONS[caller])
-    if structured:
-        sections.append(result_instructions(output_schema))
+    if task is not None and task.structured:
+        sections.append(result_instructions(task.output_schema))
     return "\n\n".join(section for section in sections if section)

@@ -10,12 +10,12 @@ from xclaw.contracts.usage import Spend, Usage, spend_of_call
 from xclaw.loop.compaction import (
     CompactionPlan,
     build_summary,
-    message_tokens,
     plan_compaction,
     summary_request,
 )
 from xclaw.loop.context import request_tokens
 from xclaw.loop.parts import Parts
+from xclaw.loop.sizes import message_tokens
 
 FILL = 0.8
 """The part of a window that a request may fill before it is compacted."""

@@ -28,7 +28,7 @@ from xclaw.contracts.messages import AssistantMessage, ChatMessage, ToolCall, To
 from xclaw.contracts.results import Result
 from xclaw.contracts.tokens import estimate_tokens
 from xclaw.contracts.usage import Spend, spend_of_call
-from xclaw.loop.compaction import message_tokens
+from xclaw.loop.sizes import message_tokens
 from xclaw.loop.repeats import RepeatGuard, Verdict
 
 INTERRUPTED = "error: the call was interrupted by a restart; whether it took effect is unknown"

@@ -66,12 +66,7 @@ def started_event(services: Services, tree: Tree, order: Order) -> RunStarted:
         caller=order.caller,
         depth=order.depth,
         instructions=system_prompt(
-            order.agent.instructions,
-            tools=specs,
-            dialect=dialect,
-            caller=order.caller,
-            structured=order.task is not None and order.task.structured,
-            output_schema=order.task.output_schema if order.task else None,
+            order.agent, dialect=dialect, specs=specs, caller=order.caller, task=order.task
         ),
         tools=tools,
         models=order.models,

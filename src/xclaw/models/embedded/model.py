@@ -25,22 +25,22 @@ class LocalModel:
     """Answers with the embedded model; fetches nothing and starts nothing before the first call.
 
     Never sends `tools`: the model writes calls as text, so they are asked for with a JSON Schema.
-    Costs nothing. `reply` raises a `ModelError`; what the user must do about is in a
-    `ModelRejected`, so that a chain goes on. Cancelling it leaves the queue or frees the slot.
+    Costs nothing. `reply` raises a `ModelError`; what the user must put right is a `ModelRejected`,
+    so that a chain goes on. Cancelling it leaves the queue or frees the slot.
     """
 
     def __init__(
         self,
         settings: EmbeddedSettings,
-        connections: Connections,
-        *,
         progress: Progress | None = None,
+        *,
         weights: Weights = QWEN_CODER,
         server: EmbeddedServer | None = None,
     ) -> None:
+        """`progress` is told of joining and downloading, which the first call may have to do."""
         self.queue = CallQueue()
         self._settings = settings
-        self._connections = connections
+        self._connections = Connections()
         self._progress = progress
         self._weights = weights
         self._server = server or EmbeddedServer(settings, self._model_file)
@@ -76,6 +76,7 @@ class LocalModel:
     async def close(self) -> None:
         """Stop the server, if this process started it. A later call starts one again."""
         await self._server.close()
+        await self._connections.close()
 
     async def _address(self) -> Address:
         try:

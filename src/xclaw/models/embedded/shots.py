@@ -1,0 +1,272 @@
+"""What a small model needs instead of long instructions: a short brief, worked examples, a tight schema.
+
+Found by trying with the embedded model (see docs); nothing here knows that model, so any profile with
+`few_shots` can be served so. The examples are neutral messages: the dialect renders them like the
+conversation that follows.
+"""
+
+import json
+from collections.abc import Mapping
+
+from xclaw.contracts.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, UserMessage
+
+ORCHESTRATOR_TOOLS = ("delegate", "debate", "pipeline")
+"""What a small model can choose from with some certainty; of workers' tools only `WORKER_TOOLS`."""
+WORKER_TOOLS = ("deliver", "view_file")
+
+_ORCHESTRATOR_BRIEF = """\
+You are the orchestrator of a team. Split the user's request into parts and hand each part to one agent.
+Agents:
+{agents}
+
+Answer with one JSON object per turn, nothing else:
+{{"action":"delegate","task":"...","agent":"..."}} hands one part to one agent, who sees only the task: put \
+every detail of the request into it. The result comes back as "tool output:".
+{{"action":"debate","question":"...","agents":["...","..."]}} asks several agents for their opinions.
+{{"action":"pipeline","steps":[{{"task":"...","agent":"..."}}]}} is a line of text steps; {{{{input}}}} in a task \
+is the step before's output.
+{{"action":"answer","text":"..."}} ends, in the user's language, when every part is done. Answer a simple \
+question at once.
+Code with its tests, a review, and a document are different parts: one delegate for each, in order. Never \
+repeat a part that is done. Use the paths from artifact_pointers in later tasks."""
+
+_WORKER_RULES = """\
+Answer with one JSON object per turn, nothing else:
+{"action":"deliver","path":"<file name>","content":"<the whole file>"} hands in one finished file.
+{"action":"view_file","path":"..."} reads an input artifact; read it before you judge it.
+What comes back starts with "tool output:".
+{"action":"result","status":"success","summary_data":{"summary":"..."},"artifact_pointers":{}} ends. Deliver \
+every file that the task asks for first, each one once. status is "error" if the task cannot be done.
+In JSON a line break in a file is \\n, a backslash \\\\, a quote \\". Write in the language of the task."""
+
+
+def orchestrator_brief(agents: Mapping[str, str]) -> str:
+    """A short system prompt for an orchestrator; `agents` maps names to descriptions."""
+    return _ORCHESTRATOR_BRIEF.format(agents="\n".join(f"- {name}: {text}" for name, text in agents.items()))
+
+
+def worker_brief(role: str) -> str:
+    """A short system prompt for a worker. `role`: what it is, in a sentence or two."""
+    return f"{role.strip()}\n\n{_WORKER_RULES}"
+
+
+class _Example:
+    """Builds one example conversation; ids only have to be unique in it."""
+
+    def __init__(self, text: str) -> None:
+        self._messages: list[ChatMessage] = [UserMessage(text)]
+
+    def call(self, name: str, output: object, **arguments: object) -> "_Example":
+        call_id = f"example{len(self._messages)}"
+        content = output if isinstance(output, str) else _json(output)
+        self._messages.append(AssistantMessage("", (ToolCall(call_id, name, _json(arguments)),)))
+        self._messages.append(ToolMessage(call_id, name, content))
+        return self
+
+    def end(self, **final: object) -> tuple[ChatMessage, ...]:
+        return (*self._messages, AssistantMessage(_json(final)))
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _result(summary: str, *paths: str) -> dict[str, object]:
+    """A child's result as its parent sees it."""
+    pointers = {path.rsplit("/", 1)[-1]: path for path in paths}
+    return {
+        "status": "success",
+        "outcome": "success",
+        "artifact_pointers": pointers,
+        "summary_data": {"summary": summary},
+    }
+
+
+def _task(number: str, text: str, *inputs: str) -> str:
+    """A task with its headers (SPEC D1)."""
+    headers = f"[Task workspace: /work/agents/{number}]\n\n[Shared delivery dir: /work/shared/{number}]\n\n"
+    return headers + (f"[Input artifacts: {', '.join(inputs)}]\n\n" if inputs else "") + text
+
+
+_PARTS_IN_ENGLISH = (
+    _Example(
+        "Implement an LRU cache in TypeScript with tests, review it for concurrency problems and "
+        "write documentation for it"
+    )
+    .call(
+        "delegate",
+        _result(
+            "LRUCache with get and put; 5 tests.",
+            "/work/shared/1a2b3c/lru.ts",
+            "/work/shared/1a2b3c/lru.test.ts",
+        ),
+        task="Implement an LRU cache in TypeScript in lru.ts: class LRUCache with constructor(capacity), get(key) and "
+        "put(key, value), which drops the least recently used entry when it is full. Write tests for it in "
+        "lru.test.ts. Deliver both files.",
+        agent="coder",
+    )
+    .call(
+        "delegate",
+        _result("One problem: put is not atomic, two async callers may exceed the capacity."),
+        task="Review the TypeScript LRU cache /work/shared/1a2b3c/lru.ts for concurrency problems: what happens when "
+        "several async callers use get and put at once? List each problem with its fix.",
+        agent="reviewer",
+    )
+    .call(
+        "delegate",
+        _result("One page with two examples.", "/work/shared/4d5e6f/README.md"),
+        task="Write README.md for the TypeScript class LRUCache in /work/shared/1a2b3c/lru.ts: purpose, "
+        "constructor(capacity), get(key), put(key, value), one example for each. Note that put is not atomic. "
+        "Deliver README.md.",
+        agent="writer",
+    )
+    .end(
+        action="answer",
+        text="Done. Code: /work/shared/1a2b3c/lru.ts, tests: /work/shared/1a2b3c/lru.test.ts, documentation: "
+        "/work/shared/4d5e6f/README.md. The review found that put is not atomic.",
+    )
+)
+
+_QUESTION = _Example("What does HTTP status 404 mean?").end(
+    action="answer", text="404 means that the server has nothing at this address."
+)
+
+_PARTS_IN_CHINESE = (
+    _Example("用 Python 写一个温度换算模块，并写一份使用说明")
+    .call(
+        "delegate",
+        _result("两个函数，6 个测试。", "/work/shared/7a8b9c/temperature.py"),
+        task="用 Python 写温度换算模块 temperature.py：celsius_to_fahrenheit(c) 和 fahrenheit_to_celsius(f)，"
+        "参数和返回值都是 float。交付 temperature.py。",
+        agent="coder",
+    )
+    .call(
+        "delegate",
+        _result("一页说明，两个示例。", "/work/shared/0d1e2f/USAGE.md"),
+        task="为 Python 模块 /work/shared/7a8b9c/temperature.py 写使用说明 USAGE.md：用途、导入方法、"
+        "celsius_to_fahrenheit 和 fahrenheit_to_celsius 的示例。交付 USAGE.md。",
+        agent="writer",
+    )
+    .end(
+        action="answer",
+        text="已完成。模块：/work/shared/7a8b9c/temperature.py，使用说明：/work/shared/0d1e2f/USAGE.md。",
+    )
+)
+
+_OPINIONS = (
+    _Example("Should we store sessions in Redis or in PostgreSQL?")
+    .call(
+        "debate",
+        "[optimizer]\nRedis is faster.\n---\n[skeptic]\nRedis loses sessions when it crashes.",
+        question="Should a web application store user sessions in Redis or in PostgreSQL? Compare speed, durability "
+        "and operations, and recommend one.",
+        agents=["optimizer", "skeptic"],
+    )
+    .end(
+        action="answer",
+        text="PostgreSQL is the safer choice: Redis is faster, but it may lose sessions in a crash.",
+    )
+)
+
+_LINE = (
+    _Example(
+        "Extract the key figures from this text, analyse them and write a short report: Sales rose 4% to 20 million."
+    )
+    .call(
+        "pipeline",
+        "Report: sales grew moderately, by 4% to 20 million.",
+        steps=[
+            {
+                "task": "Extract all figures from this text: Sales rose 4% to 20 million.",
+                "agent": "extractor",
+            },
+            {"task": "Analyse these figures: {{input}}", "agent": "analyzer"},
+            {"task": "Write a short report from this analysis: {{input}}", "agent": "reporter"},
+        ],
+    )
+    .end(action="answer", text="Report: sales grew moderately, by 4% to 20 million.")
+)
+
+orchestrator_shots: tuple[ChatMessage, ...] = (
+    *_QUESTION,
+    *_OPINIONS,
+    *_LINE,
+    *_PARTS_IN_CHINESE,
+    *_PARTS_IN_ENGLISH,
+)
+"""Every action once; the commonest kind of request, and the longest line of parts, last."""
+
+_CODE_WITH_TESTS = (
+    _Example(
+        _task(
+            "1a2b3c",
+            "Write the Python module phone.py with digits(text) and pytest tests in test_phone.py. Deliver both.",
+        )
+    )
+    .call(
+        "deliver",
+        "delivered: /work/shared/1a2b3c/phone.py",
+        path="phone.py",
+        content='import re\n\n\ndef digits(text):\n    """Return the digits of text, spaces and signs removed."""\n'
+        '    if not isinstance(text, str):\n        raise TypeError("text must be a string")\n'
+        '    return "".join(re.findall(r"\\d+", text))\n',
+    )
+    .call(
+        "deliver",
+        "delivered: /work/shared/1a2b3c/test_phone.py",
+        path="test_phone.py",
+        content="import pytest\nfrom phone import digits\n\n\ndef test_signs_are_removed():\n"
+        '    assert digits("+49 (30) 12-3") == "4930123"\n\n\ndef test_empty():\n    assert digits("") == ""\n\n\n'
+        "def test_wrong_type():\n    with pytest.raises(TypeError):\n        digits(5)\n",
+    )
+    .end(
+        action="result",
+        status="success",
+        summary_data={"summary": "digits(text) with a type check, and 3 tests; not run."},
+        artifact_pointers={},
+    )
+)
+
+_REVIEW_IN_CHINESE = (
+    _Example(
+        _task(
+            "4d5e6f",
+            "审查 /work/shared/7a8b9c/lru.go，列出每个问题和修改建议。",
+            "/work/shared/7a8b9c/lru.go",
+        )
+    )
+    .call(
+        "view_file",
+        "type LRU struct { items map[string]any }\n\nfunc (c *LRU) Get(key string) any { return c.items[key] }",
+        path="/work/shared/7a8b9c/lru.go",
+    )
+    .end(
+        action="result",
+        status="success",
+        summary_data={
+            "summary": "1. map 没有加锁，多个 goroutine 同时访问会出错：加 sync.Mutex。"
+            "2. 键不存在时返回 nil，与存入的 nil 无法区分：返回 (any, bool)。"
+        },
+        artifact_pointers={},
+    )
+)
+
+_DOCUMENT_IN_CHINESE = (
+    _Example(_task("0d1e2f", "为温度换算模块 temperature.py 写使用说明 USAGE.md。交付 USAGE.md。"))
+    .call(
+        "deliver",
+        "delivered: /work/shared/0d1e2f/USAGE.md",
+        path="USAGE.md",
+        content="# temperature.py 使用说明\n\n## 用途\n\n摄氏与华氏温度互相换算。\n\n## 示例\n\n```python\n"
+        "from temperature import celsius_to_fahrenheit\n\nprint(celsius_to_fahrenheit(100.0))  # 212.0\n```\n",
+    )
+    .end(
+        action="result",
+        status="success",
+        summary_data={"summary": "一页使用说明，含一个示例。"},
+        artifact_pointers={},
+    )
+)
+
+worker_shots: tuple[ChatMessage, ...] = (*_REVIEW_IN_CHINESE, *_DOCUMENT_IN_CHINESE, *_CODE_WITH_TESTS)
+"""Reading, a document, and a task of two files last. Deliver before the result, in each of them."""

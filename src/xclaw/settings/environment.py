@@ -66,12 +66,13 @@ def default_chain(
         return (f"anthropic:{DEFAULT_ANTHROPIC_MODEL}",), "ANTHROPIC_API_KEY is set"
     if is_set("XCLAW_LOCAL_MODEL"):
         return ("local",), "XCLAW_LOCAL_MODEL is set"
-    if all(map(installed or _is_installed, (LOCAL_RUNTIME, *LOCAL_PARTS))):
+    if all(map(installed or is_installed, (LOCAL_RUNTIME, *LOCAL_PARTS))):
         return ("local",), "the embedded model is installed"
     return (), "no key, no endpoint, no embedded model"
 
 
-def _is_installed(package: str) -> bool:
+def is_installed(package: str) -> bool:
+    """Whether a distribution is installed; it is not imported."""
     try:
         importlib.metadata.distribution(package)
     except importlib.metadata.PackageNotFoundError:

@@ -1,0 +1,114 @@
+"""`xclaw doctor`: what works, what does not, and what to do about it. Spends nothing."""
+
+import asyncio
+import os
+import platform
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xclaw.cli.doctor_models import Finding, model_findings
+from xclaw.cli.failures import DONE, FAILED, reason_of
+from xclaw.cli.text import printable
+from xclaw.contracts.errors import XclawError
+
+if TYPE_CHECKING:
+    from xclaw.settings import Settings
+
+LEAST_PYTHON = (3, 11)
+LEAST_FREE_BYTES = 200_000_000
+
+
+def check(workspace: str | None, *, as_json: bool) -> int:
+    """Print all findings; answers 1 if there is a problem."""
+    from xclaw.cli.opening import settings_of_workspace
+
+    settings = settings_of_workspace(workspace)
+    findings = [*_system(), *_settings(settings), *_storage(settings), *asyncio.run(model_findings(settings))]
+    if as_json:
+        from xclaw.cli.output import print_indented
+
+        print_indented({"findings": findings, "ok": not _problems(findings)})
+    else:
+        width = max(len(finding.name) for finding in findings)
+        for finding in findings:
+            print(f"{finding.level:8} {finding.name:{width}}  {printable(finding.text)}")
+    return FAILED if _problems(findings) else DONE
+
+
+def _problems(findings: list[Finding]) -> bool:
+    return any(finding.level == "problem" for finding in findings)
+
+
+def _system() -> Iterator[Finding]:
+    version = platform.python_version()
+    good = sys.version_info >= LEAST_PYTHON
+    yield Finding("python", "ok" if good else "problem", f"{version} at {sys.executable}")
+    yield Finding("sqlite", "ok", sqlite3.sqlite_version)
+    bubblewrap = shutil.which("bwrap")
+    yield Finding(
+        "bubblewrap",
+        "ok" if bubblewrap else "note",
+        bubblewrap or "not installed; commands run without a sandbox",
+    )
+    kvm = os.access("/dev/kvm", os.R_OK | os.W_OK)
+    yield Finding(
+        "kvm", "ok" if kvm else "note", "/dev/kvm can be used" if kvm else "/dev/kvm cannot be used"
+    )
+
+
+def _settings(settings: "Settings") -> Iterator[Finding]:
+    files = ", ".join(str(path) for path in settings.files) or "no file; defaults and environment"
+    yield Finding("settings", "ok", files)
+    for warning in settings.warnings:
+        yield Finding("settings", "note", warning)
+    yield _tried("agents", lambda: _agents(settings))
+
+
+def _agents(settings: "Settings") -> str:
+    from xclaw.agents.loader import load_agents
+
+    registry, warnings = load_agents(settings.agents)
+    return "; ".join([f"{len(registry)} agents", *warnings])
+
+
+def _storage(settings: "Settings") -> Iterator[Finding]:
+    root = Path(settings.workspace.root)
+    yield _tried("workspace", lambda: _writable(root))
+    yield _tried("database", lambda: _database(Path(settings.store.path)))
+    existing = next(path for path in (root, *root.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    enough = free >= LEAST_FREE_BYTES
+    yield Finding("disk", "ok" if enough else "problem", f"{free / 1e9:.1f} GB free at {existing}")
+
+
+def _writable(directory: Path) -> str:
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=directory):
+        return f"{directory} can be written"
+
+
+def _database(path: Path) -> str:
+    if not path.exists():
+        return f"{path} will be made by the first run"
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
+    try:
+        (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    finally:
+        connection.close()
+    if answer != "ok":
+        raise sqlite3.DatabaseError(f"{path} is damaged: {answer}. Move it away; a new one is made.")
+    return f"{path} is sound"
+
+
+def _tried(name: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name, "ok", look())
+    except (OSError, sqlite3.Error, XclawError) as error:
+        return Finding(
+            name, "problem", reason_of(error) if isinstance(error, OSError | XclawError) else str(error)
+        )

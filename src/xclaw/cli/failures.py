@@ -1,0 +1,87 @@
+"""How a command ends: exit codes, and errors that say what happened, where, and what to do."""
+
+import asyncio
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import cast
+
+from xclaw.cli.text import printable
+from xclaw.contracts.errors import UsageError, XclawError
+from xclaw.contracts.results import STOPPED_BY_LIMIT, SUCCESSFUL, Outcome
+
+DONE = 0
+FAILED = 1
+MISUSED = 2
+LIMITED = 3
+INTERRUPTED = 130
+READER_GONE = 141
+"""Standard output was closed by whoever read it: what SIGPIPE would have answered."""
+
+
+def exit_code_of(outcome: Outcome) -> int:
+    if outcome in SUCCESSFUL:
+        return DONE
+    if outcome in STOPPED_BY_LIMIT:
+        return LIMITED
+    return INTERRUPTED if outcome in ("cancelled", "interrupted") else FAILED
+
+
+def guarded(body: Callable[[], int]) -> int:
+    """The exit code of `body`, errors included. With `XCLAW_DEBUG=1` tracebacks are shown."""
+    try:
+        code = body()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _let_go_of_stdout()
+        return READER_GONE
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        complain("interrupted")
+        return INTERRUPTED
+    except Exception as error:
+        show_error(error)
+        return MISUSED if isinstance(_innermost(error), UsageError) else FAILED
+    return code
+
+
+def show_error(error: BaseException) -> None:
+    """Say on stderr what went wrong, for people."""
+    if os.environ.get("XCLAW_DEBUG", "") not in ("", "0"):
+        traceback.print_exception(error, file=sys.stderr)
+    complain(reason_of(error))
+
+
+def reason_of(error: BaseException) -> str:
+    """What went wrong, in words."""
+    error = _innermost(error)
+    text = str(error).strip()
+    if isinstance(error, XclawError):
+        return text or type(error).__name__
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror or text}"
+    return f"unexpected {type(error).__name__}: {text}\nSet XCLAW_DEBUG=1 to see where it happened."
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """The first error in a group of errors."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
+
+
+def complain(text: str) -> None:
+    """A line on stderr; never fails."""
+    try:
+        print(f"xclaw: {printable(text)}", file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        return
+
+
+def _let_go_of_stdout() -> None:
+    """Give the interpreter's last flush somewhere to write."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return

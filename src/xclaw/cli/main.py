@@ -1,0 +1,188 @@
+"""The command `xclaw`. Nothing heavy is imported before a command is known."""
+
+import sys
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+import typer
+
+from xclaw import __version__
+from xclaw.cli.failures import INTERRUPTED, guarded
+from xclaw.cli.options import OutputFormat, RunOptions, WorkOptions, takes
+
+app = typer.Typer(
+    name="xclaw",
+    help="Talk to an orchestrator that hands work to specialists. Without a command: chat.",
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong use or settings, 3 stopped by a limit, 130 interrupted.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+Workspace = Annotated[
+    str | None, typer.Option("--workspace", "-w", help="Where files and the database live.", metavar="DIR")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of text.")]
+RunId = Annotated[
+    str | None,
+    typer.Argument(help="A run's id, its beginning, or `last`.", metavar="RUN", show_default=False),
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"xclaw {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", "-V", help="Show the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Options of `xclaw` itself."""
+
+
+def _chat(options: WorkOptions) -> None:
+    """Chat; what `xclaw` alone does. /help lists its commands."""
+    from xclaw.cli.chat import chat
+
+    _end(lambda: chat(options))
+
+
+def _run(options: RunOptions) -> None:
+    """Send one message and print the answer."""
+    from xclaw.cli.run import run_once
+
+    _end(lambda: run_once(options))
+
+
+app.command("chat")(takes(WorkOptions, _chat))
+app.command("run")(takes(RunOptions, _run))
+
+
+@app.command()
+def resume(
+    run: RunId = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All interrupted runs; what happens without RUN.")
+    ] = False,
+    workspace: Workspace = None,
+    output_format: Annotated[
+        OutputFormat, typer.Option("--output-format", "-o", help="What goes to standard output.")
+    ] = "text",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only answers on standard output.")] = False,
+) -> None:
+    """Go on with runs whose process died; nothing that was finished is done again."""
+    from xclaw.cli.resume import resume as resume_runs
+
+    if run is not None and everything:
+        raise typer.BadParameter("name a run or --all, not both")
+    _end(lambda: resume_runs(run, workspace, output_format, quiet=quiet))
+
+
+@app.command()
+def trace(
+    run: RunId = "last",
+    session: Annotated[
+        str | None, typer.Option("--session", "-s", help="All runs of this session.", metavar="NAME")
+    ] = None,
+    prompts: Annotated[bool, typer.Option("--prompts", help="Everything that was said, in full.")] = False,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a run did: the tree and the timeline, with times, tokens and cost."""
+    from xclaw.cli.trace import show_trace
+
+    _end(lambda: show_trace(run or "last", session, workspace, as_json=as_json, prompts=prompts))
+
+
+@app.command()
+def tasks(
+    run: RunId = None,
+    limit: Annotated[int, typer.Option(help="How many recent runs to list.", min=1, max=10_000)] = 20,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> None:
+    """List runs that are open, interrupted or recent; or the steps of one."""
+    from xclaw.cli.tasks import show_tasks
+
+    _end(lambda: show_tasks(run, workspace, limit, as_json=as_json))
+
+
+@app.command()
+def cancel(
+    run: Annotated[str, typer.Argument(help="A run's id, its beginning, or `last`.", metavar="RUN")],
+    reason: Annotated[str, typer.Option(help="Why; kept in the trace.")] = "cancelled by the user",
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> None:
+    """End a run and everything below it, in whichever process it is; shows how each ended."""
+    from xclaw.cli.cancel import cancel as cancel_run
+
+    _end(lambda: cancel_run(run, reason, workspace, as_json=as_json))
+
+
+@app.command()
+def agents(
+    name: Annotated[
+        str | None, typer.Argument(help="Show this one in full.", metavar="NAME", show_default=False)
+    ] = None,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the agents, or show one."""
+    from xclaw.cli.agents import show_agents
+
+    _end(lambda: show_agents(name, workspace, as_json=as_json))
+
+
+@app.command()
+def doctor(workspace: Workspace = None, as_json: AsJson = False) -> None:
+    """Check whether everything that is needed works, without spending anything."""
+    from xclaw.cli.doctor import check
+
+    _end(lambda: check(workspace, as_json=as_json))
+
+
+@app.command()
+def config(
+    action: Annotated[
+        Literal["show", "path", "get"], typer.Argument(help="All values, the files, or one value.")
+    ] = "show",
+    key: Annotated[
+        str | None, typer.Argument(help="For `get`: section.name", metavar="KEY", show_default=False)
+    ] = None,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show settings, each with where it came from. Secrets are not shown."""
+    from xclaw.cli.config import show_config
+
+    _end(lambda: show_config(action, key, workspace, as_json=as_json))
+
+
+def _end(body: Callable[[], int]) -> None:
+    raise typer.Exit(guarded(body))
+
+
+def with_command(arguments: list[str]) -> list[str]:
+    """Arguments with the command that they leave out: `run` when `-p` is there, else `chat`."""
+    own = {"-h", "--help", "-V", "--version"}
+    if arguments and (not arguments[0].startswith("-") or arguments[0] in own):
+        return arguments
+    return ["run" if {"-p", "--prompt"} & set(arguments) else "chat", *arguments]
+
+
+def main() -> None:
+    """The entry point. Exits the process."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+    try:
+        app(args=with_command(sys.argv[1:]), prog_name="xclaw")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

@@ -1,0 +1,73 @@
+"""From options to an open app: settings, notices, and which run a user means."""
+
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xclaw.cli.failures import complain
+from xclaw.contracts.errors import UsageError
+from xclaw.contracts.journal import Journal, RunRow
+from xclaw.settings import Overrides, Settings, load_settings
+
+if TYPE_CHECKING:
+    from xclaw.app import App
+
+SEARCHED_RUNS = 10_000
+
+
+def settings_from(overrides: Overrides) -> Settings:
+    """The settings of this process. Raises `UsageError`."""
+    return load_settings(cwd=Path.cwd(), env=os.environ, overrides=overrides)
+
+
+def settings_of_workspace(workspace: str | None) -> Settings:
+    return settings_from(Overrides(workspace=workspace))
+
+
+def with_app(settings: Settings, body: Callable[["App"], Awaitable[int]]) -> int:
+    """Open the app, run `body` in it, close it; answers the exit code."""
+    import asyncio
+
+    from xclaw.app import open_app
+
+    async def main() -> int:
+        async with open_app(settings) as app:
+            return await body(app)
+
+    return asyncio.run(main())
+
+
+async def say_notices(app: "App") -> None:
+    """What the user should know before work starts, on stderr."""
+    for warning in app.warnings:
+        complain(f"warning: {warning}")
+    interrupted = len(await app.runs.interrupted())
+    if interrupted:
+        runs = "run" if interrupted == 1 else "runs"
+        print(f"{interrupted} interrupted {runs}: xclaw resume", file=sys.stderr)
+
+
+async def find_run(journal: Journal, wanted: str) -> RunRow:
+    """The run with this id, the only one whose id begins so, or the `last` root.
+
+    Raises:
+        UsageError: there is none, or there are several.
+    """
+    if wanted == "last":
+        rows = await journal.runs(roots_only=True, limit=1)
+        if not rows:
+            raise UsageError('there are no runs yet. Start one: xclaw run "..."')
+        return rows[0]
+    row = await journal.run_row(wanted)
+    if row is not None:
+        return row
+    rows = await journal.runs(limit=SEARCHED_RUNS)
+    found = [row for row in rows if wanted and row.run_id.startswith(wanted)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        some = ", ".join(row.run_id for row in found[:5])
+        raise UsageError(f"{len(found)} runs begin with {wanted!r}: {some}. Write more of the id.")
+    raise UsageError(f"there is no run {wanted!r}. `xclaw tasks` lists them.")

@@ -1,0 +1,188 @@
+"""Shows a tree of runs on a terminal: streamed text above, a live tree of the workers below."""
+
+import time
+from collections.abc import Iterable
+from typing import TextIO
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from xclaw.cli.speakers import COORDINATION, Speaker, Speakers
+from xclaw.cli.text import money, one_line, printable, seconds, tokens
+from xclaw.contracts.events import (
+    ArtifactDelivered,
+    AttemptFailed,
+    Entry,
+    ModelAnswered,
+    RunEnded,
+    RunStarted,
+    TextDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+    Warned,
+)
+from xclaw.contracts.results import SUCCESSFUL, Result
+
+FRAMES_PER_SECOND = 8
+LEAST_ROWS = 4
+
+
+class LiveRenderer:
+    """Owns the lower part of the terminal from the first event until `close`.
+
+    The text of the turn that goes on is drawn in the live part, and printed for good once the turn
+    is complete: a retracted text simply vanishes.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        self._speakers = Speakers()
+        self._text: list[str] = []
+        """The root's text of the turn that goes on."""
+        self._shown = ""
+        self._said_scripted = False
+        self._spinner = Spinner("dots")
+        self._live = Live(
+            console=self._console,
+            get_renderable=self._view,
+            refresh_per_second=FRAMES_PER_SECOND,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._live.start()
+
+    @property
+    def closed(self) -> bool:
+        """A terminal that goes away says so with a signal instead."""
+        return False
+
+    def learn(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self._speakers.of(entry)
+
+    def receive(self, entry: Entry) -> None:
+        speaker = self._speakers.of(entry)
+        event = entry.event
+        match event:
+            case TextDelta():
+                self._add(speaker, event.text)
+            case ModelAnswered():
+                self._answered(speaker, event)
+            case AttemptFailed():
+                self._retract(speaker, event)
+            case ToolCallStarted() if event.name not in COORDINATION:
+                speaker.doing = f"{event.name} {one_line(event.arguments, 60)}"
+            case ToolCallEnded():
+                speaker.doing = ""
+            case RunStarted() | RunEnded() | ArtifactDelivered() | Warned():
+                self._milestone(speaker, event, entry.at)
+            case _:
+                pass
+
+    def finish(self, result: Result) -> None:
+        self.close()
+        self._keep("".join(self._text))
+        if result.text.strip() and result.text.strip() != self._shown.strip():
+            self._keep(result.text)
+        spend = result.spend
+        parts = [
+            result.outcome,
+            seconds(result.duration_s),
+            f"{tokens(spend.usage.total_tokens, estimated=spend.usage.estimated)} tokens",
+            money(spend.cost_usd),
+        ]
+        self._print(Text(" · ".join(parts), style="dim"))
+
+    def close(self) -> None:
+        self._live.stop()
+
+    def _milestone(
+        self, speaker: Speaker, event: RunStarted | RunEnded | ArtifactDelivered | Warned, at: float
+    ) -> None:
+        match event:
+            case RunStarted():
+                if event.scripted and not self._said_scripted:
+                    self._said_scripted = True
+                    self._print(Text("[scripted model] replies come from a script", style="yellow"))
+            case ArtifactDelivered():
+                self._print(
+                    Text(f"{speaker.label} delivered {printable(event.pointer.path)}".strip(), "green")
+                )
+            case Warned():
+                self._print(Text(f"{speaker.label} warning: {one_line(event.text, 300)}".strip(), "yellow"))
+            case RunEnded() if not speaker.is_root:
+                self._print(self._summary(speaker, event, at))
+            case _:
+                pass
+
+    def _summary(self, speaker: Speaker, event: RunEnded, at: float) -> Text:
+        good = event.outcome in SUCCESSFUL
+        line = Text(f"{'  ' * (speaker.depth - 1)}{'✓' if good else '✗'} {speaker.label} ")
+        line.stylize("green" if good else "red")
+        line.append(self._figures(speaker, at), "dim")
+        if not good:
+            line.append(f" {event.outcome}: {one_line(event.result.reason, 200)}", "red")
+        return line
+
+    def _add(self, speaker: Speaker, text: str) -> None:
+        speaker.streamed.append(text)
+        if speaker.is_root:
+            self._text.append(printable(text))
+
+    def _answered(self, speaker: Speaker, event: ModelAnswered) -> None:
+        speaker.streamed.clear()
+        if speaker.is_root:
+            text = "".join(self._text) or printable(event.message.text)
+            self._text.clear()
+            self._keep(text)
+
+    def _retract(self, speaker: Speaker, event: AttemptFailed) -> None:
+        speaker.streamed.clear()
+        if speaker.is_root:
+            self._text.clear()
+        follow = f"trying {one_line(event.next_model)}" if event.next_model else "no other model is left"
+        who = f"{speaker.label}: " if speaker.label else ""
+        text = f"{who}{one_line(event.model)} failed ({one_line(event.error, 200)}); {follow}"
+        self._print(Text(text, style="yellow"))
+
+    def _keep(self, text: str) -> None:
+        """Print a finished text for good."""
+        if text.strip():
+            self._shown = text
+            self._print(Text(printable(text).strip("\n")))
+
+    def _print(self, text: Text) -> None:
+        self._console.print(text)
+
+    def _figures(self, speaker: Speaker, now: float) -> str:
+        usage = speaker.spend.usage
+        return (
+            f"{seconds(max(0.0, now - speaker.started_at))} · "
+            f"{tokens(usage.total_tokens, estimated=usage.estimated)} tokens · {money(speaker.spend.cost_usd)}"
+        )
+
+    def _view(self) -> RenderableType:
+        """What the live part shows now; called by the refreshing thread."""
+        working = self._speakers.working()
+        rows = max(LEAST_ROWS, self._console.height - len(working) - 3)
+        tail = Text("\n".join("".join(list(self._text)).split("\n")[-rows:]))
+        tail.truncate(self._console.width * rows)
+        return Group(tail, self._tree(working, time.time()))
+
+    def _tree(self, working: list[Speaker], now: float) -> RenderableType:
+        if not working:
+            return self._spinner
+        table = Table.grid(padding=(0, 1))
+        for speaker in working:
+            last = "".join(speaker.streamed[-40:]).rstrip().rpartition("\n")[2]
+            table.add_row(
+                self._spinner,
+                Text("  " * (speaker.depth - 1) + speaker.label, style="bold"),
+                Text(self._figures(speaker, now), style="dim"),
+                Text(one_line(speaker.doing or last, 60), style="dim italic", no_wrap=True),
+            )
+        return table

@@ -1,0 +1,50 @@
+"""`xclaw resume`: take up runs whose process died."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from xclaw.cli.failures import DONE, complain
+from xclaw.cli.options import OutputFormat
+from xclaw.cli.run import Shown, shown_run
+
+if TYPE_CHECKING:
+    from xclaw.contracts.journal import RunRow
+    from xclaw.settings import Settings
+
+
+def resume(run: str | None, workspace: str | None, output_format: OutputFormat, *, quiet: bool) -> int:
+    """Resume one run, or all that were interrupted, one after the other; answers the worst exit code."""
+    from xclaw.cli.opening import settings_of_workspace
+
+    settings = settings_of_workspace(workspace)
+    return asyncio.run(_resume(settings, run, Shown(output_format, quiet)))
+
+
+async def _resume(settings: "Settings", run: str | None, shown: Shown) -> int:
+    from xclaw.app import open_app
+    from xclaw.cli.opening import find_run
+    from xclaw.cli.watching import Interrupts
+
+    interrupts = Interrupts()
+    interrupts.install()
+    async with open_app(settings) as app:
+        if run is None:
+            rows = await app.runs.interrupted()
+            if not rows:
+                complain("no run was interrupted; there is nothing to resume")
+                return DONE
+        else:
+            rows = [await find_run(app.journal, run)]
+        worst = DONE
+        for row in sorted(rows, key=lambda row: row.started_at):
+            complain(_heading(row))
+            before = await app.journal.read_tree(row.root_id)
+            handle = await app.runs.resume(row.root_id)
+            worst = max(worst, await shown_run(app, handle, shown, interrupts, before))
+        return worst
+
+
+def _heading(row: "RunRow") -> str:
+    from xclaw.cli.text import one_line
+
+    return f"resuming {row.root_id} ({one_line(row.agent, 40)}): {one_line(row.title, 80)}"

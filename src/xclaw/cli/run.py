@@ -1,0 +1,156 @@
+"""`xclaw run`: one message, one answer."""
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xclaw.cli.failures import READER_GONE, complain, exit_code_of, reason_of
+from xclaw.cli.options import OutputFormat, RunOptions, WorkOptions
+from xclaw.contracts.errors import UsageError, XclawError
+
+if TYPE_CHECKING:
+    from xclaw.app import App
+    from xclaw.cli.watching import Interrupts
+    from xclaw.contracts.events import Entry
+    from xclaw.contracts.results import Outcome, Result
+    from xclaw.runtime.runs import RunHandle, RunRequest
+    from xclaw.settings import Settings
+
+MAX_SESSION_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How a run is shown."""
+
+    output_format: OutputFormat = "text"
+    quiet: bool = False
+
+
+def run_once(options: RunOptions) -> int:
+    """Send one message; answers the exit code."""
+    from xclaw.cli.opening import settings_from
+
+    shown = Shown(options.output_format, options.quiet)
+    session_id = checked_session(options.session or f"run-{secrets.token_hex(3)}")
+    try:
+        text = message_of(options.text or [], Path.cwd())
+        settings = settings_from(options.overrides())
+        return asyncio.run(_run(options, settings, text, session_id, shown))
+    except XclawError as error:
+        _print_failure(shown, session_id, "error", reason_of(error))
+        raise
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        _print_failure(shown, session_id, "interrupted", "interrupted by the user")
+        raise
+
+
+def message_of(words: list[str], cwd: Path) -> str:
+    """The message: the words, the files they name, and piped input. Raises `UsageError`."""
+    from xclaw.cli.attachments import block, piped_input, with_files
+
+    dash = "-" in words
+    written = " ".join(word for word in words if word != "-").encode("utf-8", "replace").decode("utf-8")
+    piped = piped_input(wait=dash or not written.strip(), note=complain)
+    text = with_files(written, cwd, complain) if written.strip() else ""
+    if piped and piped.strip():
+        text = f"{text}\n\n{block('Standard input', piped)}" if text else piped
+    if not text.strip():
+        raise UsageError('the message is empty. Write it: xclaw run "...", or pipe it in.')
+    return text
+
+
+def request_of(options: WorkOptions, text: str, session_id: str) -> "RunRequest":
+    from xclaw.contracts.agents import Limits
+    from xclaw.runtime.runs import RunRequest
+
+    overrides = options.overrides()
+    return RunRequest(
+        text=text,
+        session_id=session_id,
+        agent=options.agent,
+        channel="cli",
+        models=overrides.models or (),
+        limits=Limits(options.max_turns, options.timeout, options.budget_tokens, options.budget_usd),
+        dialect=options.dialect,
+        worker_timeout_s=options.worker_timeout,
+    )
+
+
+def checked_session(name: str) -> str:
+    """A session name that can be shown and typed. Raises `UsageError`."""
+    if not name.strip() or not name.isprintable() or len(name) > MAX_SESSION_CHARACTERS:
+        raise UsageError(
+            f"--session {name[:60]!r}: a session's name is 1 to {MAX_SESSION_CHARACTERS} printable characters."
+        )
+    return name
+
+
+async def _run(options: RunOptions, settings: "Settings", text: str, session_id: str, shown: Shown) -> int:
+    from xclaw.app import open_app
+    from xclaw.cli.opening import say_notices
+    from xclaw.cli.watching import Interrupts
+
+    interrupts = Interrupts()
+    interrupts.install()
+    async with open_app(settings) as app:
+        await say_notices(app)
+        handle = await app.runs.start(request_of(options, text, session_id))
+        return await shown_run(app, handle, shown, interrupts)
+
+
+async def shown_run(
+    app: "App",
+    handle: "RunHandle",
+    shown: Shown,
+    interrupts: "Interrupts",
+    before: Sequence["Entry"] = (),
+) -> int:
+    """Show a run that goes on until its end, then its result; answers the exit code.
+
+    `before` is what happened in its tree before this process took it up.
+    """
+    from xclaw.cli.watching import followed, watcher_for
+
+    watcher = watcher_for(shown.output_format, quiet=shown.quiet)
+    watcher.learn(before)
+    result = await followed(handle, watcher, interrupts)
+    watcher.finish(result)
+    entries = await app.journal.read_tree(handle.root_id)
+    _print_result(result, handle.session_id, handle.root_id, entries, shown)
+    return READER_GONE if watcher.closed else exit_code_of(result.outcome)
+
+
+def _print_result(
+    result: "Result", session_id: str, run_id: str, entries: Sequence["Entry"], shown: Shown
+) -> None:
+    from xclaw.cli.output import print_json, result_json
+    from xclaw.cli.text import one_line, printable
+    from xclaw.traces.tree import trace_trees
+
+    nodes = [node for tree in trace_trees(entries) for node in tree.walk()]
+    if shown.output_format != "text":
+        artifacts = [pointer for node in nodes for pointer in node.artifacts]
+        scripted = any(node.scripted for node in nodes)
+        print_json(
+            result_json(result, session_id=session_id, run_id=run_id, artifacts=artifacts, scripted=scripted)
+        )
+    elif shown.quiet and result.text.strip():
+        print(printable(result.text).rstrip("\n"), flush=True)
+    if result.outcome != "success":
+        reason = f": {one_line(result.reason, 500)}" if result.reason else ""
+        complain(f"the run ended as {result.outcome}{reason}. Details: xclaw trace {run_id}")
+
+
+def _print_failure(shown: Shown, session_id: str, outcome: "Outcome", reason: str) -> None:
+    """In the JSON formats, the result object of a run that never began or never ended."""
+    if shown.output_format == "text":
+        return
+    from xclaw.cli.output import print_json, result_json
+    from xclaw.contracts.results import Result
+
+    result = Result(outcome, reason=reason)
+    print_json(result_json(result, session_id=session_id, run_id=None, artifacts=()))

@@ -1,0 +1,69 @@
+"""Who speaks in a tree: a short label for each run, and what it has spent so far."""
+
+from dataclasses import dataclass, field
+
+from xclaw.cli.text import one_line
+from xclaw.contracts.events import ChildSpawned, Entry, RunEnded, RunStarted
+from xclaw.contracts.usage import Spend
+from xclaw.traces.spending import spend_of_event
+
+LABEL_CHARACTERS = 40
+COORDINATION = frozenset({"delegate", "debate", "pipeline", "spawn", "wait"})
+"""Tools whose effect shows as runs, so that the calls themselves need not be shown."""
+
+
+@dataclass(slots=True)
+class Speaker:
+    """One run as it is shown."""
+
+    label: str
+    depth: int
+    started_at: float
+    is_root: bool
+    working: bool = True
+    spend: Spend = Spend()
+    streamed: list[str] = field(default_factory=list[str])
+    """Text of the turn that goes on, as it came."""
+    doing: str = ""
+    """The tool call that goes on."""
+
+
+class Speakers:
+    """All runs of one tree that have been heard of."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Speaker] = {}
+
+    def __iter__(self):
+        return iter(list(self._known.values()))
+
+    def working(self) -> list[Speaker]:
+        """Workers that have started and not ended, in the order they started."""
+        return [speaker for speaker in self if speaker.working and not speaker.is_root]
+
+    def of(self, entry: Entry) -> Speaker:
+        """The run that an entry belongs to, brought up to date with it."""
+        run_id, event = entry.address.run_id, entry.event
+        speaker = self._known.get(run_id)
+        if speaker is None or isinstance(event, RunStarted):
+            name = event.agent if isinstance(event, RunStarted) else "worker"
+            depth = event.depth if isinstance(event, RunStarted) else 1
+            is_root = not entry.address.parent_id
+            speaker = Speaker("" if is_root else self._label(name), depth, entry.at, is_root)
+            self._known[run_id] = speaker
+        speaker.spend += spend_of_event(event)
+        if isinstance(event, RunEnded):
+            speaker.working = False
+        if isinstance(event, ChildSpawned):
+            speaker.doing = ""
+        return speaker
+
+    def _label(self, agent: str) -> str:
+        """The agent's name, numbered when a run of that name is at work already."""
+        name = one_line(agent, LABEL_CHARACTERS) or "worker"
+        taken = {speaker.label for speaker in self.working()}
+        label, number = name, 1
+        while label in taken:
+            number += 1
+            label = f"{name}#{number}"
+        return label

@@ -53,12 +53,19 @@ class Order:
     parent_call_id: str = ""
 
 
-def started_event(services: Services, tree: Tree, order: Order) -> RunStarted:
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """Who is above a run, and how those below it are started."""
+
+    parent: Node | None
+    launch: LaunchChild
+
+
+def started_event(services: Services, tree: Tree, order: Order, workspace: Workspace) -> RunStarted:
     """Resolve everything that a run needs to know of itself, so that a replay need not guess."""
     model = services.models(order.models)
     dialect = _dialect_name(services, tree, model)
     tools = _tool_names(services, order.agent, order.depth)
-    workspace = services.workspaces.open(order.agent.name, order.task_id, order.address.run_id)
     specs = tuple(tool.spec for tool in services.tools.select(tools).values())
     return RunStarted(
         agent=order.agent.name,
@@ -80,18 +87,35 @@ def started_event(services: Services, tree: Tree, order: Order) -> RunStarted:
     )
 
 
-def assemble(
+def begin(services: Services, tree: Tree, order: Order, state: RunState, lineage: Lineage) -> Live:
+    """A new run: its first event is recorded, nothing else has happened."""
+    workspace = services.workspaces.open(order.agent.name, order.task_id, order.address.run_id)
+    started = started_event(services, tree, order, workspace)
+    log = RunLog(tree.stream, order.address, state)
+    live = _assemble(services, tree, started, log, workspace, lineage)
+    log.record(started)
+    return live
+
+
+def take_up(services: Services, tree: Tree, log: RunLog, lineage: Lineage) -> Live:
+    """A run that was interrupted, from its folded state."""
+    started = log.state.started_event
+    assert started is not None
+    workspace = services.workspaces.open(started.agent, started.task_id, log.address.run_id)
+    return _assemble(services, tree, started, log, workspace, lineage)
+
+
+def _assemble(
     services: Services,
     tree: Tree,
     started: RunStarted,
     log: RunLog,
-    parent: Node | None,
-    launch: LaunchChild,
+    workspace: Workspace,
+    lineage: Lineage,
 ) -> Live:
-    """A live run from its first event. `log.state` may be empty (a new run) or folded (a resumed one)."""
     agent = services.agents.get(started.agent) or Agent(started.agent, "", "", source="journal")
     model = services.models(started.models)
-    workspace = services.workspaces.open(started.agent, started.task_id, log.address.run_id)
+    parent, launch = lineage.parent, lineage.launch
     workspace.grant(tuple(log.state.artifacts.values()))
     if started.task is not None:
         workspace.grant(started.task.inputs)
@@ -160,10 +184,6 @@ def set_deadline(live: Live, timeout_s: float | None) -> None:
     own = asyncio.get_running_loop().time() + timeout_s if timeout_s is not None else inherited
     node.deadline = own if inherited is None or own is None else min(own, inherited)
     parts.bounds = replace(parts.bounds, deadline=node.deadline)
-
-
-def new_log(tree: Tree, address: Address, state: RunState, last_seq: int = 0) -> RunLog:
-    return RunLog(tree.stream, address, state, last_seq)
 
 
 def dialect_of(name: Literal["native", "json"]) -> Dialect:

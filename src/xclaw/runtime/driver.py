@@ -12,7 +12,7 @@ from xclaw.contracts.usage import Spend
 from xclaw.loop.loop import run_loop
 from xclaw.loop.parts import Ending
 from xclaw.loop.state import RunState, fold
-from xclaw.runtime.assembly import Live, assemble, child_order, set_deadline, started_event
+from xclaw.runtime.assembly import Lineage, Live, begin, child_order, set_deadline, take_up
 from xclaw.runtime.services import Services
 from xclaw.runtime.shield import to_the_end
 from xclaw.runtime.stream import RunLog
@@ -71,9 +71,7 @@ class Driver:
 
     def take_up(self, log: RunLog, parent: Node | None) -> Live:
         """A run that was interrupted, from its folded state. What it spent counts again in the ledger."""
-        started = log.state.started_event
-        assert started is not None
-        live = assemble(self.services, self.tree, started, log, parent, self.launch_child)
+        live = take_up(self.services, self.tree, log, Lineage(parent, self.launch_child))
         live.node.ledger.charge(log.state.spend + self._spent_by_ended_children(log.state))
         log.record(RunResumed(self.services.owner))
         live.children.reattach()
@@ -92,11 +90,7 @@ class Driver:
 
     def _new(self, parent: Node, spawned: ChildSpawned) -> Live:
         order = child_order(self.services, self.tree, parent, spawned)
-        started = started_event(self.services, self.tree, order)
-        log = RunLog(self.tree.stream, order.address, RunState())
-        live = assemble(self.services, self.tree, started, log, parent, self.launch_child)
-        log.record(started)
-        return live
+        return begin(self.services, self.tree, order, RunState(), Lineage(parent, self.launch_child))
 
     async def drive(self, live: Live) -> Result:
         """Run to the end. Never raises: what goes wrong is the result. Cancelling it ends the run."""
@@ -154,7 +148,9 @@ class Driver:
             node.log.record(ended, NotificationQueued(node.parent.run_id))
         else:
             node.log.record(ended)
-        await node.log.durable()
+        if node.parent is None:
+            # A child need not wait: whatever its parent records after it cannot be durable before it.
+            await node.log.durable()
         return result
 
     def _enter_scope(self, node: Node) -> None:

@@ -13,7 +13,7 @@ from xclaw.contracts.messages import Caller
 from xclaw.contracts.results import Result
 from xclaw.contracts.spawn import Child
 from xclaw.loop.state import RunState, fold
-from xclaw.runtime.assembly import Order, assemble, started_event
+from xclaw.runtime.assembly import Lineage, Order, begin
 from xclaw.runtime.driver import Driver
 from xclaw.runtime.recovery import Closing, close_interrupted, close_tree
 from xclaw.runtime.services import Services
@@ -174,12 +174,9 @@ class Runs:
         )
         tree = self._tree(request, run_id, request.models or self._models)
         order = Order(agent, address, request.text, request.caller, 0, task_id_from(run_id), limits, models)
-        started = started_event(self._services, tree, order)
-        log = RunLog(tree.stream, address, state)
         driver = Driver(self._services, tree)
-        live = assemble(self._services, tree, started, log, None, driver.launch_child)
-        log.record(started)
-        return self._register(tree, driver.launch(live, started.task_id))
+        live = begin(self._services, tree, order, state, Lineage(None, driver.launch_child))
+        return self._register(tree, driver.launch(live, order.task_id))
 
     def _tree(self, request: RunRequest, root_id: str, models: tuple[str, ...]) -> Tree:
         return Tree(

@@ -131,12 +131,12 @@ class LiveRenderer:
     def _add(self, speaker: Speaker, text: str) -> None:
         speaker.streamed.append(text)
         if speaker.is_root:
-            self._text.append(printable(text))
+            self._text.append(text)
 
     def _answered(self, speaker: Speaker, event: ModelAnswered) -> None:
         speaker.streamed.clear()
         if speaker.is_root:
-            text = "".join(self._text) or printable(event.message.text)
+            text = "".join(self._text) or event.message.text
             self._text.clear()
             self._keep(text)
 
@@ -169,7 +169,7 @@ class LiveRenderer:
         """What the live part shows now; called by the refreshing thread."""
         working = self._speakers.working()
         rows = max(LEAST_ROWS, self._console.height - len(working) - 3)
-        tail = Text("\n".join("".join(list(self._text)).split("\n")[-rows:]))
+        tail = Text("\n".join(printable("".join(list(self._text))).split("\n")[-rows:]))
         tail.truncate(self._console.width * rows)
         return Group(tail, self._tree(working, time.time()))
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from xclaw.cli.output import Lines
 from xclaw.cli.speakers import COORDINATION, Speaker, Speakers
-from xclaw.cli.text import one_line, printable
+from xclaw.cli.text import one_line, printable, unfinished_sequence
 from xclaw.contracts.events import (
     ArtifactDelivered,
     AttemptFailed,
@@ -38,6 +38,10 @@ class PlainRenderer:
         self._shown = ""
         """The root's text of its last turn, as it was shown."""
         self._said_scripted = False
+        self._cut = ""
+        """The beginning of an escape sequence that a piece of the root's text ended in."""
+        self._visible: set[str] = set()
+        """Labels of runs of which some text of this turn has been written."""
 
     @property
     def closed(self) -> bool:
@@ -103,7 +107,10 @@ class PlainRenderer:
         if self._answer is None:
             return
         if speaker.is_root and not self._speakers.working() and not self._unfinished.get(""):
-            self._answer.piece(printable(text))
+            whole = self._cut + text
+            self._cut = unfinished_sequence(whole)
+            self._answer.piece(printable(whole.removesuffix(self._cut)))
+            self._visible.add("")
             return
         whole, newline, rest = (self._unfinished.get(speaker.label, "") + text).rpartition("\n")
         if newline:
@@ -117,15 +124,17 @@ class PlainRenderer:
             self._lines(speaker, event.message.text.strip("\n"))
             streamed = event.message.text
         self._flush(speaker)
+        self._visible.discard(speaker.label)
         if speaker.is_root:
             self._shown = streamed
 
     def _retract(self, speaker: Speaker, event: AttemptFailed) -> None:
         self._unfinished.pop(speaker.label, None)
-        shown = bool(speaker.streamed) and self._answer is not None
+        shown = speaker.label in self._visible
+        self._visible.discard(speaker.label)
         speaker.streamed.clear()
         if speaker.is_root:
-            self._shown = ""
+            self._shown = self._cut = ""
         what = "withdrawn: what it said above does not count; " if shown else ""
         follow = f"trying {one_line(event.next_model)}" if event.next_model else "no other model is left"
         self._note(speaker, f"{what}{one_line(event.model)} failed ({one_line(event.error, 200)}); {follow}")
@@ -142,6 +151,7 @@ class PlainRenderer:
         answer = self._answer
         if answer is None:
             return
+        self._visible.add(speaker.label)
         for line in printable(text).split("\n"):
             if speaker.is_root:
                 answer.line(line)

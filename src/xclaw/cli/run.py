@@ -133,7 +133,7 @@ def _print_result(
 
     nodes = [node for tree in trace_trees(entries) for node in tree.walk()]
     if shown.output_format != "text":
-        artifacts = [pointer for node in nodes for pointer in node.artifacts]
+        artifacts = {pointer.path: pointer for node in nodes for pointer in node.artifacts}.values()
         scripted = any(node.scripted for node in nodes)
         print_json(
             result_json(result, session_id=session_id, run_id=run_id, artifacts=artifacts, scripted=scripted)

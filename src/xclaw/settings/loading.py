@@ -10,7 +10,7 @@ from xclaw.contracts.errors import UsageError
 from xclaw.models.embedded.settings import EmbeddedSettings
 from xclaw.models.settings import ModelsSettings
 from xclaw.runtime.settings import RuntimeSettings
-from xclaw.settings.environment import VARIABLES, default_chain, key_variables
+from xclaw.settings.environment import default_chain, known_variables
 from xclaw.settings.project_trust import trusted
 from xclaw.settings.shape import Key, Shape, dotted, entry_type, field_hints, shape_of
 from xclaw.settings.sources import USER_FILE, Setting, environment_settings, project_file, read_toml
@@ -27,6 +27,7 @@ SECTIONS: dict[str, type] = {
     "runtime": RuntimeSettings,
 }
 HIDDEN: frozenset[Key] = frozenset({("agents", "known_tools"), ("agents", "default_tools")})
+PROVIDERS: Key = ("models", "providers")
 ALIASES: dict[Key, Key] = {("model",): ("models", "chain")}
 AGENT_DIRECTORIES = (".claude/agents", ".agents/agents", ".xclaw/agents")
 """In the project; a later one wins, and all win over the user's own."""
@@ -85,7 +86,8 @@ class Settings:
     sources: Mapping[Key, str] = field(default_factory=dict[Key, str], repr=False)
 
     def explain(self) -> list[Explained]:
-        """Each value with where it came from, in a stable order, keys redacted."""
+        """Each value with where it came from, in a stable order, keys redacted. Of providers, only what
+        is set."""
         rows = [Explained("home", str(self.home), self.sources.get(("home",), "default"))]
         for section in SECTIONS:
             rows.extend(_explained((section,), getattr(self, section), self.sources))
@@ -112,7 +114,7 @@ def load_settings(*, cwd: Path, env: Mapping[str, str], overrides: Overrides | N
     if project_toml is not None:
         project = read_toml(project_toml, shape, warnings)
         files.insert(0, project_toml)
-    outside = environment_settings(env, VARIABLES | key_variables(env), cwd)
+    outside = environment_settings(env, known_variables(env), cwd)
     project = trusted(project, [*user, *outside], warnings)
     given = _strongest([*user, *project, *outside, *_flags(overrides or Overrides(), cwd)])
     sources = {key: setting.source for key, setting in given.items()}
@@ -208,5 +210,7 @@ def _explained(key: Key, value: object, sources: Mapping[Key, str]) -> list[Expl
         table = cast("Mapping[str, object]", value)
         inner = [((*key, name), item) for name, item in table.items()]
     else:
+        if key[:2] == PROVIDERS and not value:
+            return []
         return [Explained(dotted(key), redacted(key, cast("object", value)), sources.get(key, "default"))]
     return [row for inner_key, item in inner for row in _explained(inner_key, item, sources)]

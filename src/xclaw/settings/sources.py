@@ -3,7 +3,7 @@
 import difflib
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -112,10 +112,12 @@ def _line_of(text: str, key: Key) -> int | None:
     return None
 
 
-def environment_settings(env: Mapping[str, str], variables: Mapping[str, Key], cwd: Path) -> list[Setting]:
+def environment_settings(
+    env: Mapping[str, str], variables: Iterable[tuple[str, Key]], cwd: Path
+) -> list[Setting]:
     """The settings that the environment gives. An empty variable counts as not set."""
     return [
         Setting(key, env[variable].strip(), variable, cwd, textual=True)
-        for variable, key in variables.items()
+        for variable, key in variables
         if env.get(variable, "").strip()
     ]

@@ -193,12 +193,14 @@ def _node(own: Sequence[Entry], children: tuple[TraceNode, ...], spawned: Entry 
 
 
 def _artifacts(own: Sequence[Entry]) -> tuple[Pointer, ...]:
-    """What the run delivered, each version once."""
+    """What the run itself delivered, each version once; not what its children handed up."""
     found: dict[str, Pointer] = {}
     for entry in own:
         event = entry.event
         if isinstance(event, ArtifactDelivered):
             found[event.pointer.path] = event.pointer
         elif isinstance(event, RunEnded):
-            found |= {pointer.path: pointer for pointer in event.artifacts if pointer.path not in found}
+            own_id = entry.address.run_id
+            handed = (pointer for pointer in event.artifacts if pointer.run_id in ("", own_id))
+            found = {pointer.path: pointer for pointer in handed} | found
     return tuple(found.values())

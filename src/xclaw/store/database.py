@@ -18,6 +18,7 @@ from xclaw.store.settings import StoreSettings
 
 APPLICATION_ID = 0x78634C57
 """Marks the file as a journal of ours ("xcLW")."""
+_MAGIC = b"SQLite format 3\0"
 BUSY_TIMEOUT_S = 30.0
 CHECKPOINT_PAGES = 4_000
 """Pages of 4 KiB in the log before it is copied back, which waits for the disk."""
@@ -40,7 +41,7 @@ def open_writer(settings: StoreSettings) -> tuple[Path, sqlite3.Connection]:
     try:
         if not path.exists():
             _create(path)
-        _refuse_empty(path)
+        _refuse_non_database(path)
         connection = connect(path)
         try:
             _check_and_upgrade(connection, path, migrations())
@@ -124,11 +125,15 @@ def _create(path: Path) -> None:
         new.unlink(missing_ok=True)
 
 
-def _refuse_empty(path: Path) -> None:
-    if path.stat().st_size == 0:
+def _refuse_non_database(path: Path) -> None:
+    """SQLite itself would take an empty or very short file for a new database, and fill it."""
+    with path.open("rb") as file:
+        header = file.read(len(_MAGIC))
+    if header != _MAGIC:
+        what = "not a database" if header else "an empty file"
         raise JournalError(
-            f"the journal {str(path)!r} is an empty file, so something damaged it. It was left as it is: "
-            "restore a copy, or move it away to begin an empty journal"
+            f"the journal {str(path)!r} is {what}, so something damaged or replaced it. "
+            "It was left as it is: restore a copy, or move it away to begin an empty journal"
         )
 
 
@@ -145,7 +150,8 @@ def _check_and_upgrade(connection: sqlite3.Connection, path: Path, scripts: list
             "upgrade xclaw, or set `path` to another file"
         )
     connection.execute("PRAGMA journal_mode = WAL")
-    upgrade(connection, scripts)
+    if version < len(scripts):
+        upgrade(connection, scripts)
     # Reads both ends of the tables, so that a truncated file is noticed now.
     for table, column in (("runs", "number"), ("events", "id")):
         connection.execute(f"SELECT min({column}), max({column}) FROM {table}").fetchall()

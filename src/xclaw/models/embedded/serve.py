@@ -14,6 +14,7 @@ import os
 import secrets
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Protocol, cast
 
@@ -30,15 +31,26 @@ class _Server(Protocol):
     def listening_address(self) -> str: ...
 
 
-def die_with_parent() -> None:
-    """Have the kernel kill this process when its parent ends. Other systems rely on stdin alone."""
-    if sys.platform != "linux":
-        return
-    parent = os.getppid()
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it ended before the request was made
+def die_with_parent(parent: int) -> threading.Thread:
+    """End this process when process `parent` ends; the thread runs as long as that does.
+
+    The kernel does it on Linux, however busy the native code is; end-of-file on stdin everywhere.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it ended before this process could ask to be told
         os._exit(1)
+    watcher = threading.Thread(target=_exit_at_end_of_input, daemon=True)
+    watcher.start()
+    return watcher
+
+
+def _exit_at_end_of_input() -> None:
+    while os.read(0, 4096):
+        pass
+    # The library's threads cannot be joined while a request runs; there is nothing to save.
+    os._exit(0)
 
 
 def start(model: str, *, context_tokens: int, threads: int, key: str) -> _Server:
@@ -63,20 +75,19 @@ def start(model: str, *, context_tokens: int, threads: int, key: str) -> _Server
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until stdin ends."""
-    die_with_parent()
     parser = argparse.ArgumentParser(prog="xclaw.models.embedded.serve")
     parser.add_argument("model")
     parser.add_argument("--context", type=int, default=8192)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--parent", type=int, required=True, help="the process to end with")
     options = parser.parse_args(arguments)
+    watcher = die_with_parent(options.parent)
     key = secrets.token_urlsafe(24)
     server = start(options.model, context_tokens=options.context, threads=options.threads, key=key)
     sys.stdout.write(json.dumps({"url": server.listening_address, "key": key}) + "\n")
     sys.stdout.flush()
-    while os.read(0, 4096):
-        pass
-    # The library's threads cannot be joined while a request runs; there is nothing to save.
-    os._exit(0)
+    watcher.join()
+    return 0
 
 
 if __name__ == "__main__":

@@ -136,6 +136,7 @@ class EmbeddedServer:
                     str(model),
                     f"--context={self._settings.context_tokens}",
                     f"--threads={self._settings.thread_count}",
+                    f"--parent={os.getpid()}",
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=log,

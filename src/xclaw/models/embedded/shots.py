@@ -90,40 +90,37 @@ def _task(number: str, text: str, *inputs: str) -> str:
 
 _PARTS_IN_ENGLISH = (
     _Example(
-        "Implement an LRU cache in TypeScript with tests, review it for concurrency problems and "
-        "write documentation for it"
+        "Create a temperature converter module in Python with tests, get it reviewed and write docs for it"
     )
     .call(
         "delegate",
         _result(
-            "LRUCache with get and put; 5 tests.",
-            "/work/shared/1a2b3c/lru.ts",
-            "/work/shared/1a2b3c/lru.test.ts",
+            "Two functions, 6 tests.",
+            "/work/shared/1a2b3c/temperature.py",
+            "/work/shared/1a2b3c/test_temperature.py",
         ),
-        task="Implement an LRU cache in TypeScript in lru.ts: class LRUCache with constructor(capacity), get(key) and "
-        "put(key, value), which drops the least recently used entry when it is full. Write tests for it in "
-        "lru.test.ts. Deliver both files.",
+        task="Write the Python module temperature.py with celsius_to_fahrenheit(c) and fahrenheit_to_celsius(f), both "
+        "from float to float, and pytest tests for them in test_temperature.py. Deliver both files.",
         agent="coder",
     )
     .call(
         "delegate",
-        _result("One problem: put is not atomic, two async callers may exceed the capacity."),
-        task="Review the TypeScript LRU cache /work/shared/1a2b3c/lru.ts for concurrency problems: what happens when "
-        "several async callers use get and put at once? List each problem with its fix.",
+        _result("Correct. One remark: text instead of a number is not refused."),
+        task="Review the Python module /work/shared/1a2b3c/temperature.py: is it correct, what happens with wrong "
+        "input, what is unclear? List each problem with its fix.",
         agent="reviewer",
     )
     .call(
         "delegate",
         _result("One page with two examples.", "/work/shared/4d5e6f/README.md"),
-        task="Write README.md for the TypeScript class LRUCache in /work/shared/1a2b3c/lru.ts: purpose, "
-        "constructor(capacity), get(key), put(key, value), one example for each. Note that put is not atomic. "
-        "Deliver README.md.",
+        task="Write README.md for the Python module /work/shared/1a2b3c/temperature.py with celsius_to_fahrenheit(c) "
+        "and fahrenheit_to_celsius(f): purpose, how to import it, one example for each function. Deliver README.md.",
         agent="writer",
     )
     .end(
         action="answer",
-        text="Done. Code: /work/shared/1a2b3c/lru.ts, tests: /work/shared/1a2b3c/lru.test.ts, documentation: "
-        "/work/shared/4d5e6f/README.md. The review found that put is not atomic.",
+        text="Done. Module: /work/shared/1a2b3c/temperature.py, tests: /work/shared/1a2b3c/test_temperature.py, docs: "
+        "/work/shared/4d5e6f/README.md. The review found it correct; text instead of a number is not refused yet.",
     )
 )
 
@@ -132,24 +129,32 @@ _QUESTION = _Example("What does HTTP status 404 mean?").end(
 )
 
 _PARTS_IN_CHINESE = (
-    _Example("用 Python 写一个温度换算模块，并写一份使用说明")
+    _Example("用 Go 实现一个 LRU 缓存，检查代码，再写一份说明文档")
     .call(
         "delegate",
-        _result("两个函数，6 个测试。", "/work/shared/7a8b9c/temperature.py"),
-        task="用 Python 写温度换算模块 temperature.py：celsius_to_fahrenheit(c) 和 fahrenheit_to_celsius(f)，"
-        "参数和返回值都是 float。交付 temperature.py。",
+        _result("实现了 Get 和 Put。", "/work/shared/7a8b9c/lru.go"),
+        task="用 Go 实现 LRU 缓存 lru.go：NewLRU(capacity int)、Get(key string)、Put(key string, value any)，"
+        "超过容量时淘汰最久未使用的项。交付 lru.go。",
         agent="coder",
     )
     .call(
         "delegate",
-        _result("一页说明，两个示例。", "/work/shared/0d1e2f/USAGE.md"),
-        task="为 Python 模块 /work/shared/7a8b9c/temperature.py 写使用说明 USAGE.md：用途、导入方法、"
-        "celsius_to_fahrenheit 和 fahrenheit_to_celsius 的示例。交付 USAGE.md。",
+        _result("基本正确。一个问题：容量为 0 时会出错。"),
+        task="审查 Go 的 LRU 缓存 /work/shared/7a8b9c/lru.go：是否正确，错误输入会怎样，哪里不清楚？"
+        "列出每个问题和修改建议。",
+        agent="reviewer",
+    )
+    .call(
+        "delegate",
+        _result("一页说明，两个示例。", "/work/shared/0d1e2f/README.md"),
+        task="为 Go 的 LRU 缓存 /work/shared/7a8b9c/lru.go 写说明文档 README.md：用途，NewLRU、Get、Put 的用法和示例。"
+        "交付 README.md。",
         agent="writer",
     )
     .end(
         action="answer",
-        text="已完成。模块：/work/shared/7a8b9c/temperature.py，使用说明：/work/shared/0d1e2f/USAGE.md。",
+        text="已完成。代码：/work/shared/7a8b9c/lru.go，文档：/work/shared/0d1e2f/README.md。"
+        "审查结果：基本正确，但容量为 0 时会出错。",
     )
 )
 
@@ -188,13 +193,13 @@ _LINE = (
 )
 
 orchestrator_shots: tuple[ChatMessage, ...] = (
+    *_PARTS_IN_ENGLISH,
     *_QUESTION,
-    *_OPINIONS,
     *_LINE,
     *_PARTS_IN_CHINESE,
-    *_PARTS_IN_ENGLISH,
+    *_OPINIONS,
 )
-"""Every action once; the commonest kind of request, and the longest line of parts, last."""
+"""Every action once. A small model copies the last example most, so that is not one of many parts."""
 
 _CODE_WITH_TESTS = (
     _Example(

@@ -69,17 +69,14 @@ class Deliveries:
 
     def claim(self, run_id: str) -> bool:
         """Make the task `run_id`'s own; False when it belongs to another run."""
+        if self._lines():
+            return self._is_claimed_by(run_id)
         line = msgspec.json.encode(_Claim(run_id)) + b"\n"
         with (
             opened_parent(self._index, _STRICT, create=True) as parent,
             temporary_file(parent.directory, line, 0o600, durable=False) as temporary,
         ):
-            if publish(parent.directory, temporary, parent.name):
-                return True
-        try:
-            return all(_decode_claim(first).claimed_by == run_id for first in self._lines()[:1])
-        except msgspec.MsgspecError:
-            return True  # the claim was lost in a crash; nothing says that it was another's
+            return publish(parent.directory, temporary, parent.name) or self._is_claimed_by(run_id)
 
     def deliver(self, parts: tuple[str, ...], content: bytes, agent: str, run_id: str) -> Pointer:
         """Write the next version of a name. Raises `ToolFailed`, `OutsideVisible`, `OSError`."""
@@ -137,6 +134,12 @@ class Deliveries:
         """What a run delivered, in order, each path once."""
         by_path = {record.path: record for record in self.records() if record.run_id == run_id}
         return [self._pointer(record) for record in by_path.values() if self._exists(record)]
+
+    def _is_claimed_by(self, run_id: str) -> bool:
+        try:
+            return all(_decode_claim(first).claimed_by == run_id for first in self._lines()[:1])
+        except msgspec.MsgspecError:
+            return True  # the claim was lost in a crash; nothing says that it was another's
 
     def _publish(self, wanted: Record, directory: int, temporary: str, index: int) -> Pointer:
         parent = PurePosixPath(wanted.name).parent

@@ -15,7 +15,7 @@ from xclaw.workspaces.containment import (
     opened_directory,
 )
 from xclaw.workspaces.deliveries import Deliveries
-from xclaw.workspaces.names import safe_component, split_path
+from xclaw.workspaces.names import MARK, safe_component, split_path
 from xclaw.workspaces.settings import WorkspaceSettings
 from xclaw.workspaces.workspace import LocalWorkspace
 
@@ -42,7 +42,7 @@ class LocalWorkspaces:
         task_part = safe_component(task_id or run_id)
         Path(self._root_path).mkdir(mode=0o700, parents=True, exist_ok=True)
         if _is_made_for(task_id, run_id) and not self._deliveries(task_part).claim(run_id):
-            task_part = f"{task_part}.{safe_component(run_id)}"
+            task_part = f"{task_part}{MARK}{safe_component(run_id)}"
         deliveries = self._deliveries(task_part)
         private = Region(self._root, ("agents", agent_part, task_part))
         for region in (private, deliveries.region):

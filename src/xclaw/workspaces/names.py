@@ -12,6 +12,9 @@ MAX_PATH_PARTS = 64
 TEMPORARY_PREFIX = ".xclaw-tmp-"
 """Of files that are being written; listings leave them out and nobody may use such a name."""
 
+MARK = "+"
+"""Parts what a person recognises of a name from what makes it unique."""
+
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _DRIVE = re.compile(r"[A-Za-z]:(.*)", re.DOTALL)
 _RESERVED = frozenset(
@@ -25,7 +28,7 @@ _HASH_LENGTH = 16
 def safe_component(name: str) -> str:
     """A directory name for an agent, a task or a session: one name, one directory, on every system.
 
-    Plain lower-case names stay as they are. Every other name gets a "." and a part of its hash, which
+    Plain lower-case names stay as they are. Every other name gets a "+" and a part of its hash, which
     no plain name holds, so that neither case folding nor look-alike letters can make two names meet.
 
     Raises `UsageError` for a name with control characters.
@@ -35,7 +38,7 @@ def safe_component(name: str) -> str:
     if _PLAIN.fullmatch(name) and name not in _RESERVED:
         return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_LENGTH]
-    return f"{_slug(name)}.{digest}"
+    return f"{_slug(name)}{MARK}{digest}"
 
 
 def _slug(name: str) -> str:

@@ -98,11 +98,9 @@ class LocalWorkspace:
             place = self._located(path)
             with opened_directory(place, self._visible) as directory, os.scandir(directory) as entries:
                 items: list[DirectoryItem] = []
-                for entry in entries:
+                for entry in itertools.islice(entries, self._settings.max_entries):
                     if not entry.name.startswith(TEMPORARY_PREFIX):
-                        items.append(_item(entry))
-                    if len(items) >= self._settings.max_entries:
-                        break
+                        items.extend(_items(entry))
         return sorted(items, key=lambda item: item.name)
 
     def write(self, path: str, content: bytes) -> str:
@@ -282,12 +280,13 @@ class LocalWorkspace:
         return f" Did you mean {', '.join(map(_shown, close))}?"
 
 
-def _item(entry: os.DirEntry[str]) -> DirectoryItem:
+def _items(entry: os.DirEntry[str]) -> list[DirectoryItem]:
+    """The entry, or nothing when it has just been removed."""
     try:
         status = entry.stat(follow_symlinks=False)
-    except OSError:
-        return DirectoryItem(_readable_name(entry.name), "gone", 0)
-    return DirectoryItem(_readable_name(entry.name), kind_of(status.st_mode), status.st_size)
+    except FileNotFoundError:
+        return []
+    return [DirectoryItem(_readable_name(entry.name), kind_of(status.st_mode), status.st_size)]
 
 
 def _readable_name(name: str) -> str:

@@ -102,6 +102,9 @@ def _compose_strictly(text: str, source: str) -> yaml.Node | None:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 2 if mark else 1
         raise file_error(source, line, f"not valid YAML: {error.problem or error.context}") from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, int(error.position)) + 2
+        raise file_error(source, line, f"not valid YAML: {error.reason}") from None
     except yaml.YAMLError as error:
         raise file_error(source, 1, f"not valid YAML: {' '.join(str(error).split())[:200]}") from None
 

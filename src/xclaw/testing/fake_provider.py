@@ -72,6 +72,9 @@ __all__ = [
     "usage_chunk",
 ]
 
+END_S = 1.0
+"""How long a dropped connection's handler may take to end."""
+
 Answer = Callable[[dict[str, object]], Reply]
 
 
@@ -122,8 +125,7 @@ class FakeProvider:
             return server()
 
         listener = await asyncio.get_running_loop().create_server(connected, "127.0.0.1", self._port)
-        self._stack.push_async_callback(server.shutdown, 0.0)
-        self._stack.callback(listener.close)
+        self._stack.push_async_callback(_end, server, listener)
         self.url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/v1"
         return self
 
@@ -213,6 +215,14 @@ class FakeProvider:
                 raise AssertionError("a future that nobody resolves has a result")
             case _:
                 assert_never(reply)
+
+
+async def _end(server: web.Server, listener: asyncio.Server) -> None:
+    """Drop every connection; a handler is cancelled when it loses its own."""
+    listener.close()
+    for connection in server.connections:
+        connection.force_close()
+    await server.shutdown(END_S)
 
 
 async def _send_answer(

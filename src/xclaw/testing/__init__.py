@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         usage_chunk,
     )
     from xclaw.testing.fake_rules import FakeRules
+    from xclaw.testing.recording_sink import RecordingSink
     from xclaw.testing.script_files import ScriptedReply
     from xclaw.testing.scripted_model import FunctionModel, ScriptedModel
 
@@ -39,6 +40,7 @@ __all__ = [
     "Pause",
     "Raw",
     "RecordedRequest",
+    "RecordingSink",
     "Reply",
     "ScriptedModel",
     "ScriptedReply",
@@ -55,6 +57,7 @@ _MODULES = {
     "FakeRules": "fake_rules",
     "FunctionModel": "scripted_model",
     "RecordedRequest": "fake_provider",
+    "RecordingSink": "recording_sink",
     "ScriptedModel": "scripted_model",
     "ScriptedReply": "script_files",
 }

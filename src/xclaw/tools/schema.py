@@ -32,7 +32,7 @@ class FunctionSchema:
     parameters: dict[str, object]
     arguments: type[msgspec.Struct]
     text_parameters: frozenset[str]
-    """Parameters of type str: another JSON value is handed to them as its JSON text."""
+    """Parameters for text only: another JSON value is handed to them as its JSON text."""
     context_parameter: str
     """The parameter that gets the `ToolContext`; empty when there is none. A model never sees it."""
 
@@ -71,7 +71,7 @@ def schema_of(function: Callable[..., object]) -> FunctionSchema:
             continue
         if parameter.kind not in _NAMED:
             raise UsageError(f"{name}: parameter {parameter.name!r} must be a plain, named one")
-        if _plain(hint) is str:
+        if _plain(hint) in (str, str | None):
             texts.add(parameter.name)
         fields.append(_field(parameter, hint, documented.get(parameter.name, "")))
     arguments = msgspec.defstruct("arguments", fields, kw_only=True, forbid_unknown_fields=True)

@@ -1,13 +1,10 @@
 """The files of one run."""
 
-import difflib
-import errno
 import hashlib
 import itertools
 import os
 import stat
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.errors import ToolFailed, UsageError
@@ -27,20 +24,18 @@ from xclaw.workspaces.containment import (
 )
 from xclaw.workspaces.deliveries import Deliveries
 from xclaw.workspaces.disk import read_slice, replace_file
+from xclaw.workspaces.grants import Grants
 from xclaw.workspaces.names import (
     TEMPORARY_PREFIX,
     check_new_names,
-    composed,
     safe_component,
     split_path,
 )
+from xclaw.workspaces.refusals import explained, readable_name, shown, similar_names
 from xclaw.workspaces.settings import WorkspaceSettings
 
 _STRICT: tuple[Region, ...] = ()
 _PRIVATE_MODE = 0o600
-_SHOWN_GRANTS = 5
-_SUGGESTIONS_FROM = 1_000
-"""Names of a directory that are compared to suggest one."""
 _SPILL_DIRECTORY = "outputs"
 
 
@@ -67,7 +62,7 @@ class LocalWorkspace:
         self._visible = (private, deliveries.region)
         self._agent = agent
         self._run_id = run_id
-        self._granted: dict[tuple[str, ...], Pointer] = {}
+        self._grants = Grants()
 
     @property
     def private_dir(self) -> str:
@@ -78,9 +73,7 @@ class LocalWorkspace:
         return self._deliveries.region.path
 
     def grant(self, pointers: tuple[Pointer, ...]) -> None:
-        for pointer in pointers:
-            parts = collapsed(tuple(pointer.path.split("/")))
-            self._granted[tuple(map(composed, parts))] = pointer
+        self._grants.add(pointers)
 
     def read(self, path: str, offset: int = 0, limit: int = 100_000) -> FileSlice:
         if offset < 0 or limit < 1:
@@ -90,7 +83,7 @@ class LocalWorkspace:
             place, follow, granted = self._readable(path)
             with opened_file(place, follow) as (descriptor, status):
                 if granted is not None and status.st_size != granted.size:
-                    raise ToolFailed(f"{_shown(path)} has changed since it was delivered; ask for it again")
+                    raise ToolFailed(f"{shown(path)} has changed since it was delivered; ask for it again")
                 return read_slice(descriptor, status.st_size, offset, limit)
 
     def list_directory(self, path: str) -> list[DirectoryItem]:
@@ -109,11 +102,9 @@ class LocalWorkspace:
             place = self._located(path)
             check_new_names(place.parts)
             if place.region != self._private:
-                raise ToolFailed(
-                    f"{_shown(path)} is a delivered place; use deliver, or write a relative path"
-                )
+                raise ToolFailed(f"{shown(path)} is a delivered place; use deliver, or write a relative path")
             if not place.parts or path.endswith("/"):
-                raise ToolFailed(f"{_shown(path)} names a directory; name a file")
+                raise ToolFailed(f"{shown(path)} names a directory; name a file")
             with opened_parent(place, self._visible, create=True) as parent:
                 return self._replace(parent, content)
 
@@ -159,13 +150,13 @@ class LocalWorkspace:
         """Where `path` is, the regions its links may lead to, and the grant that lets it be read."""
         is_absolute, parts = split_path(path, self._settings.path_rules)
         absolute = collapsed(parts if is_absolute else self._private.parts + parts)
-        pointer = self._granted.get(tuple(map(composed, absolute)))
+        pointer = self._grants.at(absolute)
         if pointer is not None:
             return self._granted_place(pointer), _STRICT, pointer
         place = locate(absolute, self._visible)
         if is_absolute or self._exists(place):
             return place, self._visible, None
-        named = self._granted_by_name(parts)
+        named = self._grants.named(parts)
         if named is not None:
             return self._granted_place(named), _STRICT, named
         newest = self._deliveries.newest("/".join(parts), self._run_id)
@@ -175,15 +166,6 @@ class LocalWorkspace:
 
     def _granted_place(self, pointer: Pointer) -> Place:
         return locate(tuple(pointer.path.split("/")), (Region(self._private.root, ("shared",)),))
-
-    def _granted_by_name(self, parts: tuple[str, ...]) -> Pointer | None:
-        """The one handed-on artifact whose path ends in `parts`; `ToolFailed` when there are several."""
-        wanted = tuple(map(composed, parts))
-        found = [pointer for path, pointer in self._granted.items() if path[-len(wanted) :] == wanted]
-        if len(found) > 1:
-            paths = ", ".join(pointer.path for pointer in found[:_SHOWN_GRANTS])
-            raise ToolFailed(f"several artifacts are called {'/'.join(parts)!r}; use the whole path: {paths}")
-        return found[0] if found else None
 
     def _exists(self, place: Place) -> bool:
         try:
@@ -196,22 +178,22 @@ class LocalWorkspace:
     def _deliverable(self, path: str) -> tuple[str, ...]:
         is_absolute, parts = split_path(path, self._settings.path_rules)
         if self._settings.mode == "full" and (is_absolute or len(parts) != 1 or parts == ("..",)):
-            raise ToolFailed(f"{_shown(path)}: deliver takes a bare file name such as report.md")
+            raise ToolFailed(f"{shown(path)}: deliver takes a bare file name such as report.md")
         region = self._deliveries.region
         try:
             place = locate(parts if is_absolute else region.parts + parts, (region,))
         except OutsideVisible:
             raise ToolFailed(
-                f"{_shown(path)} is outside the delivery directory; deliver to a file name, or to a path "
+                f"{shown(path)} is outside the delivery directory; deliver to a file name, or to a path "
                 f"inside {region.path}"
             ) from None
         if not place.parts or path.endswith("/"):
-            raise ToolFailed(f"{_shown(path)} names a directory; deliver to a file name such as report.md")
+            raise ToolFailed(f"{shown(path)} names a directory; deliver to a file name such as report.md")
         return place.parts
 
     def _verify_absolute(self, parts: tuple[str, ...]) -> Pointer | None:
         absolute = collapsed(parts)
-        granted = self._granted.get(tuple(map(composed, absolute)))
+        granted = self._grants.at(absolute)
         if granted is None:
             return self._deliveries.verify(locate(absolute, (self._deliveries.region,)).parts)
         place = self._granted_place(granted)
@@ -239,45 +221,19 @@ class LocalWorkspace:
         if len(content) > limit:
             raise ToolFailed(f"the content has {len(content)} bytes, a file may have {limit}; split it")
 
-    @contextmanager
-    def _explained(self, path: str, action: str) -> Generator[None]:
-        """Turn what stops an access into words a model can act on, without a word of any contents."""
-        try:
-            yield
-        except OutsideVisible:
-            raise ToolFailed(f"{_shown(path)} is outside what this task may see. {self._allowed()}") from None
-        except NotRegular as error:
-            what = str(error)
-            tip = "; list_dir shows what is in it" if what == "directory" else ""
-            raise ToolFailed(f"{_shown(path)} is not a regular file but a {what}{tip}") from None
-        except FileNotFoundError:
-            raise ToolFailed(f"{_shown(path)} does not exist.{self._similar(path)}") from None
-        except OSError as error:
-            raise ToolFailed(f"could not {action} {_shown(path)}: {_reason(error)}") from error
+    def _explained(self, path: str, action: str) -> AbstractContextManager[None]:
+        return explained(path, action, self._allowed, lambda: self._similar(path))
 
     def _allowed(self) -> str:
+        also = self._grants.listed()
         text = f"Allowed: relative paths, and paths inside {self.private_dir} or {self.delivery_dir}"
-        if not self._granted:
-            return text
-        paths = [pointer.path for pointer in self._granted.values()]
-        more = f" and {len(paths) - _SHOWN_GRANTS} more" if len(paths) > _SHOWN_GRANTS else ""
-        return f"{text}; to read also {', '.join(paths[:_SHOWN_GRANTS])}{more}"
+        return f"{text}; to read also {also}" if also else text
 
     def _similar(self, path: str) -> str:
-        """Names beside the one that is missing, when one of them may have been meant."""
         try:
-            place = self._located(path)
-            parent = Place(place.region, place.parts[:-1])
-            with opened_directory(parent, self._visible) as directory, os.scandir(directory) as entries:
-                first = itertools.islice(entries, _SUGGESTIONS_FROM)
-                names = {entry.name.casefold(): entry.name for entry in first}
-        except (OSError, OutsideVisible, ToolFailed):
-            return " list_dir shows what is there"
-        wanted = place.parts[-1].casefold() if place.parts else ""
-        close = [names[key] for key in difflib.get_close_matches(wanted, names, n=3)]
-        if not close:
-            return " list_dir shows what is there"
-        return f" Did you mean {', '.join(map(_shown, close))}?"
+            return similar_names(self._located(path), self._visible)
+        except OutsideVisible:
+            return ""
 
 
 def _items(entry: os.DirEntry[str]) -> list[DirectoryItem]:
@@ -286,21 +242,4 @@ def _items(entry: os.DirEntry[str]) -> list[DirectoryItem]:
         status = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return []
-    return [DirectoryItem(_readable_name(entry.name), kind_of(status.st_mode), status.st_size)]
-
-
-def _readable_name(name: str) -> str:
-    """Bytes that are no text are shown as escapes, so that a name can always be sent on."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 200 else f"{text[:200]}…")
-
-
-def _reason(error: OSError) -> str:
-    if error.errno == errno.ENOSPC:
-        return "the disk is full; what was there before is unchanged"
-    if error.errno in (errno.ENOTDIR, errno.EISDIR):
-        return "a part of the path is a file where a directory is needed, or the other way round"
-    return error.strerror or type(error).__name__
+    return [DirectoryItem(readable_name(entry.name), kind_of(status.st_mode), status.st_size)]

@@ -15,17 +15,19 @@ import aiohttp
 import pytest
 from carrier import settings_in
 
-from xclaw.contracts.errors import ModelUnavailable
+from xclaw.contracts.errors import ModelUnavailable, NoModel
 from xclaw.models.embedded.server import Address, EmbeddedServer
 
 pytestmark = pytest.mark.usefixtures("fake_llama")
 
 
-def server_of(tmp_path: Path, model: str = "good.gguf", **changes: object) -> EmbeddedServer:
+def server_of(
+    tmp_path: Path, model: str = "good.gguf", *, sha256: str = "1", memory: int = 1, **changes: object
+) -> EmbeddedServer:
     async def weights() -> Path:
         return tmp_path / model
 
-    return EmbeddedServer(settings_in(tmp_path, **changes), weights)
+    return EmbeddedServer(settings_in(tmp_path, **changes), weights, sha256=sha256, memory=memory)
 
 
 def run(main: Callable[[], Awaitable[None]]) -> None:
@@ -166,6 +168,16 @@ def test_a_load_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     run(main)
 
 
+def test_too_little_memory_is_told_instead_of_starting(tmp_path: Path) -> None:
+    async def main() -> None:
+        server = server_of(tmp_path, memory=10**18)
+        with pytest.raises(NoModel, match=r"of memory and .* is available"):
+            await server.address()
+        assert server.pid is None
+
+    run(main)
+
+
 def test_cancelling_a_start_ends_the_process(tmp_path: Path) -> None:
     async def main() -> None:
         server = server_of(tmp_path, "hang.gguf")
@@ -201,11 +213,12 @@ def test_servers_that_differ_are_not_shared(tmp_path: Path) -> None:
     async def main() -> None:
         servers = [
             server_of(tmp_path),
+            server_of(tmp_path, sha256="2"),
             server_of(tmp_path, context_tokens=4096),
             server_of(tmp_path, shared=False),
             server_of(tmp_path, shared=False),
         ]
-        assert len({(await server.address()).url for server in servers}) == 4
+        assert len({(await server.address()).url for server in servers}) == 5
         for server in servers:
             await server.close()
 
@@ -237,7 +250,7 @@ _PARENT = """
         tmp = Path({tmp!r})
         async def weights():
             return tmp / {model!r}
-        server = EmbeddedServer(settings_in(tmp), weights)
+        server = EmbeddedServer(settings_in(tmp), weights, sha256="1", memory=1)
         task = asyncio.create_task(server.address())
         while server.pid is None:
             await asyncio.sleep(0)

@@ -6,7 +6,6 @@ from pathlib import Path
 from xclaw.contracts.errors import ModelInterrupted, ModelRejected, ModelUnavailable, UsageError
 from xclaw.contracts.models import ModelProfile, ModelReply, ModelRequest, ReplySink
 from xclaw.models.embedded.joining import Progress
-from xclaw.models.embedded.machine import check_memory
 from xclaw.models.embedded.parts import QWEN_CODER, Weights
 from xclaw.models.embedded.queue import CallQueue
 from xclaw.models.embedded.server import Address, EmbeddedServer
@@ -35,7 +34,6 @@ class LocalModel:
         progress: Progress | None = None,
         *,
         weights: Weights = QWEN_CODER,
-        server: EmbeddedServer | None = None,
     ) -> None:
         """`progress` is told of joining and downloading, which the first call may have to do."""
         self.queue = CallQueue()
@@ -43,7 +41,9 @@ class LocalModel:
         self._connections = Connections()
         self._progress = progress
         self._weights = weights
-        self._server = server or EmbeddedServer(settings, self._model_file)
+        self._server = EmbeddedServer(
+            settings, self._model_file, sha256=settings.sha256 or weights.sha256, memory=weights.memory
+        )
         self._name = f"local:{weights.name}"
         self._profile = ModelProfile(
             context_tokens=settings.context_tokens,
@@ -87,7 +87,6 @@ class LocalModel:
             raise ModelUnavailable(f"{self._name}: its server cannot be started: {error}") from error
 
     async def _model_file(self) -> Path:
-        check_memory(self._weights.memory)
         return await ensure_weights(self._settings, self._progress, self._weights)
 
     def _model_at(self, address: Address) -> OpenAIModel:

@@ -51,7 +51,7 @@ QWEN_CODER = Weights(
         "https://huggingface.co/Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/"
         "f86cb2c1fa58255f8052cc32aeede1b7482d4361/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
     ),
-    memory=2_200_000_000,
+    memory=2_400_000_000,
     parts=(
         _part(
             1,

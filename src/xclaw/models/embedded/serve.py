@@ -18,7 +18,7 @@ import threading
 from collections.abc import Sequence
 from typing import Protocol, cast
 
-PROMPT_CACHE_MIB = 512
+PROMPT_CACHE_MIB = 256
 """Host memory for prompts of other roles. llama.cpp's own default is 8 GiB, too much for a laptop."""
 
 _PR_SET_PDEATHSIG = 1

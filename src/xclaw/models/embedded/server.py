@@ -17,6 +17,7 @@ import aiohttp
 
 from xclaw.contracts.errors import ModelUnavailable
 from xclaw.models.embedded.locks import try_lock
+from xclaw.models.embedded.machine import check_memory
 from xclaw.models.embedded.settings import EmbeddedSettings
 
 _POLL_S = 0.2
@@ -47,11 +48,17 @@ class EmbeddedServer:
         self,
         settings: EmbeddedSettings,
         weights: Callable[[], Awaitable[Path]],
+        *,
+        sha256: str,
+        memory: int,
         command: Sequence[str] = ("-P", "-m", "xclaw.models.embedded.serve"),
     ) -> None:
-        """`weights` answers the verified model file; it is asked only when a server must be started."""
+        """`weights` answers the verified model file, whose hash and need of memory (bytes) are given; it
+        is asked only when there is no server yet."""
         self._settings = settings
         self._weights = weights
+        self._sha256 = sha256
+        self._memory = memory
         self._command = tuple(command)
         self._directory = Path(settings.cache_dir) / "models"
         self._changing = asyncio.Lock()
@@ -100,35 +107,42 @@ class EmbeddedServer:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         name = f"server-{self._fingerprint()}"
         address_file = self._directory / f"{name}.json"
+        found = await _usable_address(address_file)
+        if found is not None:
+            return found
+        model = await self._weights()  # before the lock: fetching may take as long as it likes
         deadline = time.monotonic() + self._settings.start_timeout_s
-        while True:
+        while time.monotonic() < deadline:
             lock = try_lock(self._directory / f"{name}.lock")
             if lock is not None:
                 address_file.unlink(missing_ok=True)
-                address = await self._start(lock)
+                address = await self._start(lock, model)
                 _write_private(address_file, json.dumps(asdict(address)))
                 return address
-            found = _read_address(address_file)
-            if found is not None and await _answers(found):
+            found = await _usable_address(address_file)
+            if found is not None:
                 return found
-            if time.monotonic() > deadline:
-                raise ModelUnavailable(
-                    "the embedded model's server, started by another process, does not answer"
-                )
             await asyncio.sleep(_POLL_S)
+        raise ModelUnavailable("the embedded model's server, started by another process, does not answer")
 
     def _fingerprint(self) -> str:
         """Servers are shared only when they would be the same; unshared ones carry the process id."""
         settings = self._settings
-        parts = [settings.model_path or "", settings.context_tokens, settings.thread_count, self._command]
+        parts = [
+            self._sha256,
+            settings.model_path or "",
+            settings.context_tokens,
+            settings.thread_count,
+            self._command,
+        ]
         parts += [] if settings.shared else [os.getpid(), id(self)]
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
-    async def _start(self, lock: int) -> Address:
+    async def _start(self, lock: int, model: Path) -> Address:
         """Start the child and hand it the lock, which this process gives up in any case."""
         try:
             self._count_start()
-            model = await self._weights()
+            check_memory(self._memory)
             with _open_private(self._log_path(), os.O_TRUNC) as log:
                 self._process = await asyncio.create_subprocess_exec(
                     self._settings.python or sys.executable,
@@ -246,6 +260,11 @@ def _address_from(line: bytes) -> Address | None:
     if not isinstance(url, str) or not isinstance(key, str) or not url.startswith("http://127.0.0.1:"):
         return None
     return Address(url, key)
+
+
+async def _usable_address(path: Path) -> Address | None:
+    address = _read_address(path)
+    return address if address is not None and await _answers(address) else None
 
 
 async def _answers(address: Address) -> bool:

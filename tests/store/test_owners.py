@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from store.journals import message_of, opened, start_of
 from xclaw.contracts.errors import Fenced, JournalError
 from xclaw.contracts.events import RunResumed
+from xclaw.store.owners import OwnerLocks
 from xclaw.testing.journal_conformance import append_and_wait, ended, entries_of, root_address
 
 CHILD = """
@@ -48,7 +51,7 @@ def _end(child: subprocess.Popen[str], *, kill: bool) -> None:
     child.communicate(timeout=30)
 
 
-@pytest.mark.parametrize("owner", ["p-1", "进程/../1", "x" * 300])
+@pytest.mark.parametrize("owner", ["p-1", "P-1", "进程/../1", "x" * 300])
 def test_an_owner_lives_until_its_process_is_killed(owner: str, tmp_path: Path) -> None:
     """D01: the lock of a killed process holds nobody up; its row tells who it was."""
     path = tmp_path / "journal.db"
@@ -60,7 +63,7 @@ def test_an_owner_lives_until_its_process_is_killed(owner: str, tmp_path: Path) 
             row = await journal.owner_row(owner)
             assert row is not None
             assert (row.pid, row.socket) == (child.pid, "/tmp/socket")
-            with pytest.raises(JournalError, match="is a process that lives"):
+            with pytest.raises(JournalError, match="held by a process that lives"):
                 await journal.register_owner(owner, os.getpid(), "")
             _end(child, kill=True)
             assert not journal.owner_alive(owner)
@@ -98,6 +101,33 @@ def test_removing_a_living_owner_does_not_make_it_look_dead(tmp_path: Path) -> N
             assert second.owner_alive("p-1")
 
     asyncio.run(main())
+
+
+def test_a_name_that_is_taken_and_dropped_in_turns_is_never_held_twice(tmp_path: Path) -> None:
+    """The file goes with its holder; a lock on a file that has gone must not count."""
+    database = str(tmp_path / "journal.db")
+    inside = threading.Semaphore(1)
+    turns: list[int] = []
+
+    def take_turns(number: int) -> None:
+        locks = OwnerLocks(database)
+        mine = 0
+        while mine < 30:
+            try:
+                locks.take("session")
+            except JournalError:
+                continue
+            assert inside.acquire(blocking=False), "two hold the same name"
+            for _ in range(20):
+                os.sched_yield()
+            inside.release()
+            mine += 1
+            locks.drop("session")
+        turns.append(number)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(take_turns, range(4)))
+    assert sorted(turns) == [0, 1, 2, 3]
 
 
 def test_an_owner_that_nobody_registered_is_not_alive(tmp_path: Path) -> None:

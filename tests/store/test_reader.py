@@ -25,7 +25,7 @@ def test_open_trees_are_read_whole_in_one_go(tmp_path: Path) -> None:
             await journal.register_owner("p-2", 1, "")
             await append_and_wait(journal, start_of("r2"), message_of("r2", 2))
             trees = await journal.read_open_trees()
-            assert {root: [(e.address.run_id, e.seq) for e in tree] for root, tree in trees.items()} == {
+            assert {root: _places(tree) for root, tree in trees.items()} == {
                 "r1": [("r1", 1), ("c1", 1), ("r1", 2)],
                 "r2": [("r2", 1), ("r2", 2)],
             }
@@ -50,7 +50,7 @@ def test_a_thousand_interrupted_runs_are_read_in_under_two_seconds(tmp_path: Pat
             began = loop.time()
             trees = await journal.read_open_trees()
             assert loop.time() - began < 2
-            assert sum(len(tree) for tree in trees.values()) == 60_000
+            assert sum(len(_places(tree)) for tree in trees.values()) == 60_000
 
     asyncio.run(main())
 
@@ -110,6 +110,9 @@ def test_an_event_that_cannot_be_read_is_named(change: str, says: str, tmp_path:
             assert str(caught.value).startswith("event 2 (run 'r1', seq 2): ")
             assert says in str(caught.value)
             assert len(await journal.read_run("r2")) == 1, "other runs can be read"
+            trees = await journal.read_open_trees()
+            assert isinstance(trees["r1"], JournalError)
+            assert _places(trees["r2"]) == [("r2", 1)]
 
     asyncio.run(main())
 
@@ -133,6 +136,11 @@ def test_a_limit_below_one_reads_no_runs(tmp_path: Path) -> None:
             assert await journal.runs(limit=-1) == []
 
     asyncio.run(main())
+
+
+def _places(tree: list[Entry] | JournalError) -> list[tuple[str, int]]:
+    assert not isinstance(tree, JournalError)
+    return [(entry.address.run_id, entry.seq) for entry in tree]
 
 
 def _end_of(run_id: str) -> list[Entry]:

@@ -7,16 +7,18 @@ import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from store.journals import locked, message_of, nobody, opened, start_of
 from xclaw.contracts.errors import Fenced, JournalError
-from xclaw.contracts.events import Entry, MessageAdded, RunEnded, TextDelta
+from xclaw.contracts.events import Compacted, Entry, MessageAdded, RunEnded, TextDelta, Warned
 from xclaw.contracts.results import Result
 from xclaw.store.database import open_writer
 from xclaw.store.journal import SqliteJournal
 from xclaw.store.settings import StoreSettings
+from xclaw.store.writer import CROWD, TRY_AFTER, Gathering
 from xclaw.testing.journal_conformance import append_and_wait, entries_of, root_address
 
 
@@ -91,12 +93,29 @@ def test_a_batch_that_fails_does_not_fail_the_others_of_its_transaction(tmp_path
         (entries_of(root_address("bad"), TextDelta("tok"), first_seq=2)[0], "TextDelta is never stored"),
         (
             entries_of(root_address("bad"), RunEnded(Result("success", "", object()), "success", 1))[0],
-            "'run_ended' of run 'bad' cannot be stored",
+            "an event of run bad cannot be stored",
         ),
+        (
+            entries_of(root_address("bad"), Compacted(1, "", 2, 1, cost_usd=cast("float", "free")))[0],
+            "Expected `float | null`, got `str`",
+        ),
+        (
+            entries_of(root_address("bad"), Warned("late", cast("str", None)))[0],
+            "Expected `str`, got `null`",
+        ),
+        (entries_of(root_address("bad"), cast("Warned", None))[0], "cannot be stored"),
         (entries_of(root_address("bad", "\ud800"), MessageAdded("x", "user"))[0], "surrogates not allowed"),
         (message_of("bad", 2**70), "too large"),
     ],
-    ids=["text delta", "not JSON", "session id that is not Unicode", "seq of 70 bits"],
+    ids=[
+        "text delta",
+        "not JSON",
+        "wrong type",
+        "nothing for text",
+        "no event",
+        "session id that is not Unicode",
+        "seq of 70 bits",
+    ],
 )
 def test_what_cannot_be_stored_fails_its_own_run_only(bad: Entry, says: str, tmp_path: Path) -> None:
     async def main() -> None:
@@ -256,6 +275,50 @@ def test_an_empty_batch_is_told_and_stores_nothing(tmp_path: Path) -> None:
             assert await journal.runs() == []
 
     asyncio.run(main())
+
+
+def test_json_of_any_depth_is_refused_or_can_be_read(tmp_path: Path) -> None:
+    """A model chooses the depth of its `summary_data`; a run that cannot be read cannot be resumed."""
+
+    async def main() -> None:
+        async with opened(tmp_path / "journal.db") as journal:
+            refused = False
+            nested: object = None
+            for depth in range(1_100):
+                nested = [nested]
+                if depth < 950:
+                    continue
+                run = root_address(f"r{depth}")
+                event = RunEnded(Result("success", "", nested), "success", 1)
+                try:
+                    await append_and_wait(journal, *entries_of(run, event))
+                except JournalError:
+                    refused = True
+                else:
+                    assert len(await journal.read_run(run.run_id)) == 1
+            assert refused
+
+    asyncio.run(main())
+
+
+def test_waiting_for_company_is_given_up_when_none_comes() -> None:
+    gathering = Gathering()
+    for _ in range(TRY_AFTER):
+        assert not gathering.pays, "one at a time is never held up"
+        gathering.count(1)
+    assert gathering.pays, "a try, now and then"
+    gathering.count(CROWD - 1)
+    assert not gathering.pays
+
+
+def test_waiting_for_company_goes_on_while_there_is_a_crowd() -> None:
+    gathering = Gathering()
+    gathering.count(TRY_AFTER)
+    for _ in range(3):
+        assert gathering.pays
+        gathering.count(CROWD)
+    gathering.count(1)
+    assert not gathering.pays
 
 
 async def _append_together(

@@ -43,17 +43,11 @@ class Append:
         return {entry.address.run_id for entry in self.entries}
 
     def encode(self) -> None:
-        """Fill `bodies`. Raises `JournalError` for what cannot be stored."""
+        """Fill `bodies`. Raises an exception for what cannot be stored."""
         for entry in self.entries:
-            event = entry.event
-            if isinstance(event, TextDelta):
+            if isinstance(entry.event, TextDelta):
                 raise JournalError("a TextDelta is never stored: publish it, do not append it")
-            try:
-                self.bodies.append(encode_event(event))
-            except (TypeError, ValueError, RecursionError, OverflowError) as error:
-                raise JournalError(
-                    f"event {event.kind!r} of run {entry.address.run_id!r} cannot be stored: {error}"
-                ) from error
+            self.bodies.append(encode_event(entry.event))
 
 
 class RunTable:

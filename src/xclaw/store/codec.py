@@ -27,14 +27,17 @@ def well_formed(text: str) -> str:
 def encode_event(event: Event) -> str:
     """JSON text of an event. Text that is not well-formed Unicode is mended, never refused.
 
-    Raises `TypeError` and the like for a `summary_data` that is not made of JSON values.
+    Raises an exception for what `decode_event` could not read back, such as a `summary_data` that
+    is not made of JSON values: a run with such an event could never be resumed.
     """
     try:
-        return _ENCODER.encode(event).decode()
+        body = _ENCODER.encode(event).decode()
     except UnicodeEncodeError:
         text = json.dumps(msgspec.to_builtins(event), ensure_ascii=False)
         mended: object = json.loads(well_formed(text), parse_constant=lambda _: None)
-        return _ENCODER.encode(mended).decode()
+        body = _ENCODER.encode(mended).decode()
+    decode_event(event.kind, body)
+    return body
 
 
 def decode_event(kind: str, body: str) -> Event:

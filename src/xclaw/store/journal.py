@@ -54,10 +54,11 @@ class SqliteJournal:
     async def read_session(self, session_id: str) -> list[Entry]:
         return await self._reader.call(reader.session_entries(session_id))
 
-    async def read_open_trees(self, owner: str | None = None) -> dict[str, list[Entry]]:
+    async def read_open_trees(self, owner: str | None = None) -> dict[str, list[Entry] | JournalError]:
         """Every entry of every tree with a run that has not ended, by root id, in one read.
 
-        With `owner`, only trees in which that owner has such a run.
+        With `owner`, only trees in which that owner has such a run. A tree that cannot be read
+        comes as its error, so that it does not hold the others up.
         """
         return await self._reader.call(reader.open_trees(owner))
 

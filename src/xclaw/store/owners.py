@@ -18,7 +18,8 @@ from pathlib import Path
 
 from xclaw.contracts.errors import JournalError
 
-_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
+_PLAIN = re.compile(r"[a-z0-9_-][a-z0-9_.-]{0,99}")
+"""Names that are file names as they are, also where upper and lower case are one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +45,18 @@ class OwnerLocks:
         if owner in self._held:
             return
         self._directory.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._path(owner), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        path = self._path(owner)
+        while True:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                os.close(descriptor)
+                raise JournalError(f"{owner!r} is held by a process that lives") from error
+            if _is_file(descriptor, path):
+                break
+            # Its last holder removed the file after we had opened it: that lock keeps nobody out.
             os.close(descriptor)
-            raise JournalError(f"owner {owner!r} is a process that lives: choose another name") from error
         self._held[owner] = descriptor
 
     def drop(self, owner: str) -> None:
@@ -89,6 +96,14 @@ class OwnerLocks:
             owner if _PLAIN.fullmatch(owner) else hashlib.sha256(owner.encode("utf-8", "replace")).hexdigest()
         )
         return self._directory / f"{plain}.lock"
+
+
+def _is_file(descriptor: int, path: Path) -> bool:
+    """Whether the open file is the one that `path` names now."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def add(owner: str, pid: int, socket: str) -> Callable[[sqlite3.Connection], None]:

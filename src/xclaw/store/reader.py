@@ -10,7 +10,7 @@ from typing import TypeVar
 from xclaw.contracts.errors import JournalError
 from xclaw.contracts.events import Entry
 from xclaw.contracts.journal import RunRow
-from xclaw.store.codec import entries_from, reason_from
+from xclaw.store.codec import EntryRow, entries_from, reason_from
 from xclaw.store.database import open_reader
 
 T = TypeVar("T")
@@ -83,21 +83,25 @@ def session_entries(session_id: str) -> Callable[[sqlite3.Connection], list[Entr
     )
 
 
-def open_trees(owner: str | None) -> Callable[[sqlite3.Connection], dict[str, list[Entry]]]:
-    def work(connection: sqlite3.Connection) -> dict[str, list[Entry]]:
-        entries = entries_from(
-            connection.execute(
-                f"{_ENTRIES} WHERE runs.root IN (SELECT root FROM runs WHERE ended_at IS NULL"
-                " AND owner = coalesce(?, owner)) ORDER BY events.id",
-                (owner,),
-            )
-        )
-        trees: dict[str, list[Entry]] = {}
-        for entry in entries:
-            trees.setdefault(entry.address.root_id, []).append(entry)
-        return trees
+def open_trees(owner: str | None) -> Callable[[sqlite3.Connection], dict[str, list[Entry] | JournalError]]:
+    def work(connection: sqlite3.Connection) -> dict[str, list[Entry] | JournalError]:
+        trees: dict[str, list[EntryRow]] = {}
+        for row in connection.execute(
+            f"{_ENTRIES} WHERE runs.root IN (SELECT root FROM runs WHERE ended_at IS NULL"
+            " AND owner = coalesce(?, owner)) ORDER BY events.id",
+            (owner,),
+        ):
+            trees.setdefault(row[2], []).append(row)
+        return {root_id: _tree_from(rows) for root_id, rows in trees.items()}
 
     return work
+
+
+def _tree_from(rows: list[EntryRow]) -> list[Entry] | JournalError:
+    try:
+        return entries_from(rows)
+    except JournalError as error:
+        return error
 
 
 def run_rows(where: dict[str, object], limit: int) -> Callable[[sqlite3.Connection], list[RunRow]]:

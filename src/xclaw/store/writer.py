@@ -25,7 +25,7 @@ TRY_AFTER = 64
 
 
 class Gathering:
-    """Waits a moment for company when that pays: a transaction costs as much as ten rows.
+    """Decides whether to wait a moment for company: a transaction costs as much as ten rows.
 
     One conversation at a time gains nothing by waiting, so a wait is tried now and then, and kept
     up only while it brings in a crowd.
@@ -35,14 +35,16 @@ class Gathering:
         self._crowded = False
         self._until_next_try = TRY_AFTER
 
-    def wait(self) -> None:
-        if self._crowded or self._until_next_try <= 0:
-            time.sleep(GATHER_S)
+    @property
+    def pays(self) -> bool:
+        """Wait before the next batch."""
+        return self._crowded or self._until_next_try <= 0
 
     def count(self, appends: int) -> None:
-        tried = self._crowded or self._until_next_try <= 0
-        self._crowded = tried and appends >= CROWD
-        self._until_next_try = TRY_AFTER if tried else self._until_next_try - appends
+        """Learn from the size of the batch that came of the last decision."""
+        waited = self.pays
+        self._crowded = waited and appends >= CROWD
+        self._until_next_try = TRY_AFTER if waited else self._until_next_try - appends
 
 
 class Writer:
@@ -121,7 +123,8 @@ class Writer:
         serving = True
         while serving:
             item = self._queue.get()
-            gathering.wait()
+            if gathering.pays:
+                time.sleep(GATHER_S)
             while True:
                 if isinstance(item, Append):
                     waiting.append(item)
@@ -158,8 +161,9 @@ class Writer:
         if earlier is None:
             try:
                 append.encode()
-            except JournalError as error:
-                self._fail(append, error)
+            except Exception as error:  # noqa: BLE001 - the thread must outlive it; the callback is told
+                runs = ", ".join(sorted(append.runs()))
+                self._fail(append, JournalError(f"an event of run {runs} cannot be stored: {error}"))
         else:
             self._fail(append, earlier)
         return append.error is None

@@ -28,6 +28,7 @@ PATH = "/chat/completions"
 _MAX_ERROR_BYTES = 64 * 1024
 _MAX_BODY_BYTES = 32 * 1024 * 1024
 _LARGE_BODY_BYTES = 1024 * 1024
+_SLICE_BYTES = 16 * 1024
 _DRAIN_S = 0.5
 _USAGE_GRACE_S = 5.0
 _ADAPTATIONS = 5
@@ -223,11 +224,12 @@ class _Exchange:
     ) -> None:
         answer, decoder = self.answer, EventDecoder()
         while data:
-            try:
-                for event in decoder.feed(data):
-                    answer.add(event)
-            finally:
-                self._hand_on()  # what came before an error was said, and will be taken back
+            for at in range(0, len(data), _SLICE_BYTES):  # the first words of a burst need not wait for its last
+                try:
+                    for event in decoder.feed(data[at : at + _SLICE_BYTES]):
+                        answer.add(event)
+                finally:
+                    self._hand_on()  # what came before an error was said, and will be taken back
             if answer.done:
                 await _drain(content)
                 return

@@ -12,10 +12,13 @@ _TALK = re.compile(
     r"|(?:如何|怎么|怎样|为什么|是否|什么是)[^。？！，；\n]*|(?:不要|不用|无需|不必|不得|禁止|别|请勿)[^。？！，；\n]*",
     re.IGNORECASE,
 )
-_FILE = r"[\w./\\-]*\w\.(?:[a-z][a-z0-9]{0,4})\b"
+_FILE = r"[\w-]\.(?:[a-z][a-z0-9]{1,4}|[chr])\b"
+_SAME_SENTENCE = r"(?:[^.!?\n]|\.(?=\S))"
+_VERB = "".join(f"(?<!{word} )" for word in ("the", "this", "a", "an", "your", "each", "any", "last"))
 _MAKE = (
-    r"(?:write|create|build|generate|produce|make|develop|code|draft|add|update|edit|modify|rewrite|prepare"
-    r"|refactor|fix|extend|change|append|document|design)"
+    _VERB
+    + r"\b(?:write|create|build|generate|produce|make (?:an?|the|me)|develop|draft|add|update|edit|modify"
+    r"|rewrite|prepare|fix|extend|change|append)"
 )
 _MADE = (
     r"(?:files?|code|functions?|methods?|class(?:es)?|modules?|scripts?|programs?|apps?|applications?|tests?"
@@ -25,19 +28,20 @@ _MADE = (
     r"|diagrams?|slides?|artifacts?|cli|parsers?|algorithms?|implementation)"
 )
 _ENGLISH = re.compile(
-    rf"\b(?:implement|deliver|refactor|install|deploy|commit|scaffold)\b"
-    rf"|\bsave\b[^.!?\n]{{0,60}}\b(?:to|in|as|into)\b"
-    rf"|\b{_MAKE}\b[^.!?\n]{{0,80}}?(?:\b{_MADE}\b|{_FILE})"
-    rf"|\b(?:run|execute)\b[^.!?\n]{{0,40}}\b(?:tests?|scripts?|commands?|builds?)\b"
-    rf"|\b(?:delete|remove|rename|move|copy)\b[^.!?\n]{{0,40}}(?:\b(?:files?|director(?:y|ies)|folders?)\b|{_FILE})",
+    rf"{_VERB}\b(?:implement|deliver|refactor|install|deploy|scaffold)\b|\bcommit (?:the|your|all|it)\b"
+    rf"|\bsave\b{_SAME_SENTENCE}{{0,60}}\b(?:to|in|as|into)\b"
+    rf"|{_MAKE}\b{_SAME_SENTENCE}{{0,80}}?(?:\b{_MADE}\b|{_FILE})"
+    rf"|\b(?:run|execute)\b{_SAME_SENTENCE}{{0,40}}\b(?:tests?|scripts?|commands?|builds?)\b"
+    rf"|\b(?:delete|remove|rename|move|copy)\b{_SAME_SENTENCE}{{0,40}}(?:\b(?:files?|director(?:y|ies)|folders?)\b|{_FILE})",
     re.IGNORECASE,
 )
 _CHINESE_MADE = (
     r"(?:文件|代码|函数|方法|类|模块|脚本|程序|应用|测试|用例|组件|接口|服务|库|工具|页面|网页|网站|报告|文档"
-    r"|说明书|配置|补丁|表格|算法|实现|README|readme|[\w./-]*\w\.[A-Za-z][A-Za-z0-9]{0,4})"
+    r"|说明书|配置|补丁|表格|算法|实现|README|readme|[\w-]\.(?:[a-z][a-z0-9]{1,4}|[chr])\b)"
 )
 _CHINESE = re.compile(
-    rf"交付|实现|开发|部署|安装|重构|落盘|保存(?:到|为|成|至)"
+    r"交付|部署|安装|重构|落盘|保存(?:到|为|成|至)"
+    r"|(?<![的该其析查论])(?:实现|开发)(?!方案|方式|方法|原理|流程|细节|思路|经验|者|了|的)"
     rf"|(?:写|编写|撰写|创建|生成|制作|构建|新建|添加|增加|修改|更新|修复|产出|输出|起草)[^。！？\n]{{0,40}}?{_CHINESE_MADE}"
     rf"|(?:运行|执行|跑)[^。！？\n]{{0,20}}(?:测试|脚本|命令)|(?:删除|移动|重命名)[^。！？\n]{{0,20}}(?:文件|目录|文件夹)",
 )

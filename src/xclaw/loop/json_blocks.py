@@ -16,25 +16,39 @@ import msgspec
 REPAIR_CHARS = 12_000
 """json-repair needs 2 ms per 1,000 characters at its worst: nothing longer is given to it."""
 MAX_DEPTH = 64
-MAX_TOKENS = 10_000
-MAX_FAILURES = 20
-MAX_CHARS = 1_000_000
+MAX_TOKENS = 6_000
+MAX_FAILURES = 15
+MAX_CHARS = 800_000
 """Characters that one reader looks at in vain before it gives up."""
 
-_TOKEN = re.compile(
-    r"""
-      (?P<space>\s+|//[^\n]*|\#[^\n]*|/\*(?:[^*]++|\*(?!/))*+\*/)
-    | "(?P<double>(?:[^"\\]++|\\.|"(?!\s*+(?:[,:}\]，：]|//|/\*|\#|\Z)))*+)"
-    | '(?P<single>(?:[^'\\]++|\\.|'(?!\s*+(?:[,:}\]，：]|//|/\*|\#|\Z)))*+)'
-    | “(?P<curly>[^”]*+)”
-    | (?P<open>[{\[])
-    | (?P<close>[}\]])
-    | (?P<comma>[,，])
-    | (?P<colon>[:：])
-    | (?!/\*)(?P<word>[^\s"'“{}\[\],:，：]+)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+# A quote ends a string only where JSON could go on after it: a model forgets to escape those inside.
+_COMMENT = r"//|/\*|\#"
+_KEY_FOLLOWS = r"\s*+(?:[\"'“}]|[A-Za-z_]\w{0,60}+\s*+[:：]|//|/\*|\#|\Z)"
+_ENDS = {
+    "key": rf"\s*+(?:[:：]|{_COMMENT})",
+    "value": rf"""\s*+(?:[}}\]]|[,，]{_KEY_FOLLOWS}|["'][\w-]{{1,60}}["']\s*+[:：]|{_COMMENT}|\Z)""",
+    "item": rf"\s*+(?:[,，\]}}]|{_COMMENT}|\Z)",
+}
+
+
+def _token_pattern(end: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"""
+          (?P<space>\s+|//[^\n]*|\#[^\n]*|/\*(?:[^*]++|\*(?!/))*+\*/)
+        | "(?P<double>(?:[^"\\]++|\\.|"(?!{end}))*+)"
+        | '(?P<single>(?:[^'\\]++|\\.|'(?!{end}))*+)'
+        | “(?P<curly>[^”]*+)”
+        | (?P<open>[{{\[])
+        | (?P<close>[}}\]])
+        | (?P<comma>[,，])
+        | (?P<colon>[:：])
+        | (?!/\*)(?P<word>[^\s"'“{{}}\[\],:，：]+)
+        """,
+        re.VERBOSE | re.DOTALL,
+    )
+
+
+_TOKENS = {place: _token_pattern(end) for place, end in _ENDS.items()}
 _ESCAPE = re.compile(r'\\(.)|"', re.DOTALL)
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z")
 _LITERALS = {
@@ -59,6 +73,8 @@ class Block:
 
     value: object
     end: int
+    exact: bool = True
+    """It was valid JSON, but for raw newlines in strings."""
 
 
 def _no_constant(name: str) -> object:
@@ -132,7 +148,7 @@ class BlockReader:
         if isinstance(stop, str):
             return stop
         try:
-            return Block(decode_json("".join(scan.pieces)), stop)
+            return Block(decode_json("".join(scan.pieces)), stop, exact=False)
         except ValueError:
             return self._repair(text[start:stop], stop)
 
@@ -146,7 +162,7 @@ class BlockReader:
             return "invalid"
         if not isinstance(value, dict | list) or not value:
             return "invalid"
-        return Block(cast(object, value), stop)
+        return Block(cast(object, value), stop, exact=False)
 
 
 class _Scan:
@@ -160,7 +176,7 @@ class _Scan:
 
     def run(self, text: str, start: int) -> int | Flaw:
         position = start
-        while self.tokens_left > 0 and (token := _TOKEN.match(text, position)):
+        while self.tokens_left > 0 and (token := _TOKENS[self._place()].match(text, position)):
             self.tokens_left -= 1
             position = token.end()
             if not self._take(token.lastgroup or "", token):
@@ -173,6 +189,12 @@ class _Scan:
         if self.tokens_left <= 0:
             return "invalid"
         return self._finish(position) if position == len(text) else "unfinished"
+
+    def _place(self) -> str:
+        """What a string would be here."""
+        if not self._open or self._open[-1] == "]":
+            return "item"
+        return "key" if self.pieces[-1] in ("{", ",") else "value"
 
     def _take(self, kind: str, token: re.Match[str]) -> bool:
         match kind:

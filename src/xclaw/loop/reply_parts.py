@@ -71,6 +71,7 @@ class _Found:
     value: Value
     start: int
     end: int
+    exact: bool = True
 
 
 def made_up_output(text: str, position: int = 0) -> bool:
@@ -141,9 +142,13 @@ class _Splitter:
         """Values on lines of their own."""
         found = self._values(start.start("open"))
         while found:
-            end = self._end_of_line(found[-1].end)
+            last = found[-1]
+            end = self._end_of_line(last.end)
             if end is not None:
                 return self._take(start.start(), [item.value for item in found], end)
+            if not last.exact and _looks_like_action(self._text, last.start):
+                # Where it ends was a guess, and a wrong one: this is an action with a flaw, not a sentence.
+                return self._take(start.start(), [Value(None, _FLAWS["invalid"])], len(self._text))
             self._drop_last_line(found)
         return _line_end(self._text, start.end())
 
@@ -199,7 +204,7 @@ class _Splitter:
                 if _looks_like_action(self._text, position):
                     found.append(_Found(Value(None, _FLAWS[block]), position, len(self._text)))
                 break
-            found.append(_Found(Value(block.value), position, block.end))
+            found.append(_Found(Value(block.value), position, block.end, block.exact))
             between = _BETWEEN.match(self._text, block.end)
             position = between.end() if between else block.end
             if not self._text.startswith(("{", "["), position):

@@ -83,7 +83,9 @@ class FunctionSpawn:
         return dict(self._background)
 
     async def wait(self, run_ids: tuple[str, ...] = (), timeout_s: float | None = None) -> dict[str, Result]:
-        wanted = run_ids or tuple(self._background)
+        wanted = [run_id for run_id in (run_ids or self._background) if run_id in self._background]
+        if not wanted:
+            return {}
         await asyncio.wait([self._background[run_id].running for run_id in wanted], timeout=timeout_s)
         done = [run_id for run_id in wanted if self._background[run_id].running.done()]
         return {run_id: self._background.pop(run_id).running.result() for run_id in done}

@@ -137,6 +137,8 @@ class ChildEnded:
 
     child_run_id: str
     result: Result
+    call_id: str = ""
+    """The tool call that took it; empty when it came as a notification."""
     kind: Literal["child_ended"] = "child_ended"
 
 

@@ -64,8 +64,8 @@ class Spawn(Protocol):
         ...
 
     async def wait(self, run_ids: tuple[str, ...] = (), timeout_s: float | None = None) -> dict[str, Result]:
-        """Wait until all named background children (or all of them) ended; acknowledge and answer
-        those that have. An empty answer means the time-out came first."""
+        """Wait until all named background children (or all of them) ended; acknowledge and answer those
+        that have. Ids of no child are ignored. The same call after a crash answers again what it took."""
         ...
 
 

@@ -51,6 +51,8 @@ class RunState:
         self.children: dict[str, ChildSpawned] = {}
         self.child_results: dict[str, Result] = {}
         """Results this run has taken, by child run id."""
+        self.taken_by: dict[str, str] = {}
+        """The tool call that took a child's result, by child run id."""
         self.artifacts: dict[str, Pointer] = {}
         """What the run may read and hand on, by path."""
         self.delivered: list[Pointer] = []
@@ -127,6 +129,7 @@ class RunState:
                 self.children[event.child_run_id] = event
             case ChildEnded():
                 self.child_results[event.child_run_id] = event.result
+                self.taken_by[event.child_run_id] = event.call_id
                 self.artifacts.update((p.path, p) for p in event.result.pointers.values())
             case ArtifactDelivered():
                 self.artifacts[event.pointer.path] = event.pointer
@@ -145,7 +148,7 @@ class RunState:
         self._close_calls()
         self.started_event, self.ended = event, None
         self.turn = self.corrections = self.compactions = self.effects = 0
-        self.children, self.child_results, self.delivered = {}, {}, []
+        self.children, self.child_results, self.taken_by, self.delivered = {}, {}, {}, []
         self.spend, self.verdict, self._guard = Spend(), "ok", RepeatGuard()
         if event.task is not None:
             self.artifacts.update((p.path, p) for p in event.task.inputs)

@@ -115,12 +115,12 @@ class WaitTool:
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutput:
         timeout_s = optional_seconds(arguments, "timeout_s")
-        running = context.spawn.children()
+        running = tuple(context.spawn.children())
         wanted = _wanted(arguments.get("agent_ids"))
-        unknown = [run_id for run_id in wanted if run_id not in running]
-        known = tuple(run_id for run_id in wanted if run_id in running) if wanted else tuple(running)
-        results = await context.spawn.wait(known, timeout_s) if known else {}
+        results = await context.spawn.wait(tuple(wanted) or running, timeout_s)
         finished = {run_id: json.loads(render_result(result)) for run_id, result in results.items()}
+        known = tuple(run_id for run_id in wanted if run_id in running) if wanted else running
+        unknown = [run_id for run_id in wanted if run_id not in running and run_id not in results]
         record: dict[str, object] = {"finished": finished}
         still = [run_id for run_id in known if run_id not in results]
         if still:
@@ -128,9 +128,9 @@ class WaitTool:
         if unknown:
             record["unknown"] = unknown
             record["note"] = "an unknown id was never started here, or its result has been taken already"
-        elif not known:
+        elif not known and not finished:
             record["note"] = "no background agent is running"
-        return ToolOutput(json.dumps(record, ensure_ascii=False), ok=bool(known) or not unknown)
+        return ToolOutput(json.dumps(record, ensure_ascii=False), ok=bool(known or finished) or not unknown)
 
 
 def _wanted(value: object) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.errors import SpawnRefused
-from xclaw.contracts.events import ChildEnded, ChildSpawned, MessageAdded, Warned
+from xclaw.contracts.events import ChildEnded, ChildSpawned, Event, MessageAdded, Warned
 from xclaw.contracts.ids import child_run_id, debate_session, delegate_session, pipeline_session
 from xclaw.contracts.results import Result
 from xclaw.contracts.spawn import Child
@@ -51,13 +51,16 @@ class Children:
             if spawned.background and run_id not in state.child_results:
                 self._watch(self._launch(self.node, spawned))
 
-    def acknowledge(self, child: Child, result: Result) -> None:
-        """Take a result: journaled, and its artifacts become readable for this run. Once per child."""
+    def acknowledge(self, child: Child, result: Result, call_id: str = "", *told: Event) -> None:
+        """Take a result: journaled, and its artifacts become readable for this run. Once per child.
+
+        `told` is what the run is told of it, in the same transaction.
+        """
         state = self.node.log.state
         if child.run_id in state.child_results:
             return
         spawned = state.children[child.run_id]
-        self.node.log.record(ChildEnded(child.run_id, result))
+        self.node.log.record(ChildEnded(child.run_id, result, call_id), *told)
         self.workspace.grant(tuple(result.pointers.values()))
         self.tree.attempts.note(
             spawned.task.agent, spawned.task.text, result.outcome, succeeded=result.succeeded
@@ -73,8 +76,8 @@ class Children:
         ended = [(child, task.result()) for child, task in self._background.values() if task.done()]
         for child, result in ended:
             spawned = self.node.log.state.children[child.run_id]
-            self.acknowledge(child, result)
-            self.node.log.record(MessageAdded(notification(spawned, result), "notification"))
+            told = MessageAdded(notification(spawned, result), "notification")
+            self.acknowledge(child, result, "", told)
         return bool(ended)
 
     async def wait(self) -> bool:
@@ -176,23 +179,28 @@ class CallSpawn:
             await _cancel_shielded(child, children.tree.cancelled or "its parent was stopped")
             raise
         result = waiter.result()
-        children.acknowledge(child, result)
+        children.acknowledge(child, result, self._call_id)
         return result
 
     def children(self) -> Mapping[str, Child]:
         return {run_id: child for run_id, (child, _) in self._children.background.items()}
 
     async def wait(self, run_ids: tuple[str, ...] = (), timeout_s: float | None = None) -> dict[str, Result]:
-        background = self._children.background
-        wanted = [run_id for run_id in (run_ids or tuple(background)) if run_id in background]
-        if not wanted:
-            return {}
-        watched = [background[run_id] for run_id in wanted]
-        await self._children.wait_idle([task for _, task in watched], timeout_s, asyncio.ALL_COMPLETED)
-        results = {child.run_id: task.result() for child, task in watched if task.done()}
+        children, state = self._children, self._children.node.log.state
+        # What this very call took before a crash is its answer still.
+        results = {
+            run_id: state.child_results[run_id]
+            for run_id, call_id in state.taken_by.items()
+            if call_id == self._call_id
+        }
+        background = children.background
+        watched = [background[run_id] for run_id in (run_ids or tuple(background)) if run_id in background]
+        if watched:
+            await children.wait_idle([task for _, task in watched], timeout_s, asyncio.ALL_COMPLETED)
         for child, task in watched:
             if task.done():
-                self._children.acknowledge(child, task.result())
+                results[child.run_id] = task.result()
+                children.acknowledge(child, task.result(), self._call_id)
         return results
 
 

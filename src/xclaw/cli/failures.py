@@ -1,6 +1,5 @@
 """How a command ends: exit codes, and errors that say what happened, where, and what to do."""
 
-import asyncio
 import os
 import sys
 import traceback
@@ -36,7 +35,7 @@ def guarded(body: Callable[[], int]) -> int:
     except BrokenPipeError:
         _let_go_of_stdout()
         return READER_GONE
-    except (KeyboardInterrupt, asyncio.CancelledError):
+    except KeyboardInterrupt:
         complain("interrupted")
         return INTERRUPTED
     except Exception as error:

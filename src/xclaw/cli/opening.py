@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,15 +28,23 @@ def settings_of_workspace(workspace: str | None) -> Settings:
 
 def with_app(settings: Settings, body: Callable[["App"], Awaitable[int]]) -> int:
     """Open the app, run `body` in it, close it; answers the exit code."""
-    import asyncio
-
     from xclaw.app import open_app
 
     async def main() -> int:
         async with open_app(settings) as app:
             return await body(app)
 
-    return asyncio.run(main())
+    return run_to_end(main())
+
+
+def run_to_end(main: Coroutine[None, None, int]) -> int:
+    """Run a command's coroutine; being cancelled by an interrupt is a `KeyboardInterrupt` outside."""
+    import asyncio
+
+    try:
+        return asyncio.run(main)
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
 async def say_notices(app: "App") -> None:

@@ -39,17 +39,19 @@ class WorkOptions:
         typer.Option("--session", "-s", help="The conversation to go on with, or to begin.", metavar="NAME"),
     ] = None
     budget_usd: Annotated[
-        float | None, typer.Option(help="Money for the run and its workers.", metavar="USD")
+        float | None, typer.Option(help="Money for the run and its workers.", metavar="USD", min=0)
     ] = None
     budget_tokens: Annotated[
-        int | None, typer.Option(help="Tokens for the run and its workers.", metavar="N")
+        int | None, typer.Option(help="Tokens for the run and its workers.", metavar="N", min=0)
     ] = None
-    max_turns: Annotated[int | None, typer.Option(help="Model calls of the run itself.", metavar="N")] = None
+    max_turns: Annotated[
+        int | None, typer.Option(help="Model calls of the run itself.", metavar="N", min=1)
+    ] = None
     timeout: Annotated[
-        float | None, typer.Option(help="Seconds until the run is stopped.", metavar="SECONDS")
+        float | None, typer.Option(help="Seconds until the run is stopped.", metavar="SECONDS", min=0.001)
     ] = None
     worker_timeout: Annotated[
-        float | None, typer.Option(help="Seconds until one worker is stopped.", metavar="SECONDS")
+        float | None, typer.Option(help="Seconds until one worker is stopped.", metavar="SECONDS", min=0.001)
     ] = None
     dialect: Annotated[
         Literal["native", "json"] | None,
@@ -80,7 +82,7 @@ class RunOptions(WorkOptions):
         list[str] | None,
         typer.Argument(
             help="The message. `@path` appends that file; piped input is appended too; `-` stands for it.",
-            metavar="[TEXT]...",
+            metavar="TEXT",
             show_default=False,
         ),
     ] = None

@@ -1,6 +1,5 @@
 """`xclaw resume`: take up runs whose process died."""
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from xclaw.cli.failures import DONE, complain
@@ -14,10 +13,10 @@ if TYPE_CHECKING:
 
 def resume(run: str | None, workspace: str | None, output_format: OutputFormat, *, quiet: bool) -> int:
     """Resume one run, or all that were interrupted, one after the other; answers the worst exit code."""
-    from xclaw.cli.opening import settings_of_workspace
+    from xclaw.cli.opening import run_to_end, settings_of_workspace
 
     settings = settings_of_workspace(workspace)
-    return asyncio.run(_resume(settings, run, Shown(output_format, quiet)))
+    return run_to_end(_resume(settings, run, Shown(output_format, quiet)))
 
 
 async def _resume(settings: "Settings", run: str | None, shown: Shown) -> int:

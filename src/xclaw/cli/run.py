@@ -1,6 +1,5 @@
 """`xclaw run`: one message, one answer."""
 
-import asyncio
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,18 +31,18 @@ class Shown:
 
 def run_once(options: RunOptions) -> int:
     """Send one message; answers the exit code."""
-    from xclaw.cli.opening import settings_from
+    from xclaw.cli.opening import run_to_end, settings_from
 
     shown = Shown(options.output_format, options.quiet)
     session_id = checked_session(options.session or f"run-{secrets.token_hex(3)}")
     try:
         text = message_of(options.text or [], Path.cwd())
         settings = settings_from(options.overrides())
-        return asyncio.run(_run(options, settings, text, session_id, shown))
+        return run_to_end(_run(options, settings, text, session_id, shown))
     except XclawError as error:
         _print_failure(shown, session_id, "error", reason_of(error))
         raise
-    except (KeyboardInterrupt, asyncio.CancelledError):
+    except KeyboardInterrupt:
         _print_failure(shown, session_id, "interrupted", "interrupted by the user")
         raise
 

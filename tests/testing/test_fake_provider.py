@@ -151,12 +151,16 @@ def test_a_cut_drops_the_connection_in_the_middle(cut: Cut) -> None:
 
 def test_a_status_has_its_headers_and_body() -> None:
     async def test(client: Client) -> None:
-        client.provider.queue(Status(429, headers={"Retry-After": "3"}), Status(502, b"<html>"))
+        html = Status(502, b"<html>", {"content-type": "text/html"})
+        client.provider.queue(Status(429, headers={"Retry-After": "3"}), html)
         async with client.http.post(f"{client.provider.url}/chat/completions", json={}) as response:
             assert (response.status, response.headers["Retry-After"]) == (429, "3")
+            assert response.content_type == "application/json"
             error = msgspec.json.decode(await response.read(), type=dict[str, dict[str, object]])
             assert error["error"]["message"] == "fake error 429"
-        assert await client.post({}) == (502, b"<html>")
+        async with client.http.post(f"{client.provider.url}/chat/completions", json={}) as response:
+            assert response.headers.getall("Content-Type") == ["text/html"]
+            assert (response.status, await response.read()) == (502, b"<html>")
 
     _run(test)
 
@@ -234,6 +238,27 @@ def test_stats_show_what_was_answered_twice() -> None:
         assert (after["requests"], after["by_messages"]) == (0, {})
 
     _run(test)
+
+
+def test_a_long_conversation_is_no_problem() -> None:
+    async def test(client: Client) -> None:
+        client.provider.queue(Text("ok"))
+        long: dict[str, object] = {"messages": [{"role": "user", "content": "x" * 3_000_000}]}
+        assert (await client.post(long))[0] == 200
+
+    _run(test)
+
+
+def test_a_failing_answer_function_fails_the_test_that_uses_it() -> None:
+    async def test(client: Client) -> None:
+        def fail(body: dict[str, object]) -> Text:
+            raise LookupError("no such case")
+
+        client.provider.answer_with(fail)
+        assert (await client.post({}))[0] == 500
+
+    with pytest.raises(LookupError, match="no such case"):
+        _run(test)
 
 
 def test_leaving_ends_what_hangs_at_once() -> None:

@@ -26,10 +26,12 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self, assert_never
+from typing import Self
 
 import msgspec
-from aiohttp import web
+from aiohttp import StreamReader, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import RawRequestMessage
 
 from xclaw.contracts.errors import UsageError
 from xclaw.testing.fake_replies import (
@@ -44,15 +46,12 @@ from xclaw.testing.fake_replies import (
     Text,
     Until,
     delta,
-    document_of,
-    error_body,
     sse,
-    stream_of,
     usage_chunk,
 )
 from xclaw.testing.fake_rules import FakeRules
+from xclaw.testing.fake_sending import send_reply
 from xclaw.testing.fake_stats import Stats
-from xclaw.testing.wire_reading import asks_usage
 
 __all__ = [
     "DONE",
@@ -72,6 +71,7 @@ __all__ = [
     "usage_chunk",
 ]
 
+MAX_BODY_BYTES = 256 * 1024 * 1024
 END_S = 1.0
 """How long a dropped connection's handler may take to end."""
 
@@ -101,7 +101,8 @@ class FakeProvider:
     """A server of the chat-completions wire on a free port of 127.0.0.1.
 
     Queued replies go first, in order; then `answer_with`'s function answers; with neither, the answer
-    is a 400 that says so. Leaving the context drops every connection at once.
+    is a 400 that says so. Leaving the context drops every connection at once, and raises what the
+    function raised, if it did (its request got a 500).
     """
 
     def __init__(self, *, port: int = 0, latency_s: float = 0.0, record: bool = True) -> None:
@@ -114,11 +115,14 @@ class FakeProvider:
         self._record = record
         self._queue: deque[Reply] = deque()
         self._answer: Answer = _nothing_queued
+        self._failure: Exception | None = None
         self._arrived = asyncio.Condition()
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        server = web.Server(self._handle, handler_cancellation=True, access_log=None)
+        server = web.Server(
+            self._handle, request_factory=_request, handler_cancellation=True, access_log=None
+        )
 
         def connected() -> asyncio.Protocol:
             self.stats.connections += 1
@@ -136,6 +140,8 @@ class FakeProvider:
         trace: TracebackType | None,
     ) -> None:
         await self._stack.aclose()
+        if self._failure is not None and kind is None:
+            raise self._failure
 
     @property
     def connections(self) -> int:
@@ -182,7 +188,8 @@ class FakeProvider:
         try:
             if self._latency_s:
                 await asyncio.sleep(self._latency_s)
-            response = await self._send(request, body)
+            reply = self._queue.popleft() if self._queue else self._answered(body)
+            response = await send_reply(request, reply, body)
         except (asyncio.CancelledError, ConnectionError):
             recorded.ended_at = loop.time()
             recorded.closed.set()
@@ -200,21 +207,24 @@ class FakeProvider:
                 self.requests.append(recorded)
                 self._arrived.notify_all()
 
-    async def _send(self, request: web.BaseRequest, body: dict[str, object]) -> web.StreamResponse:
-        reply = self._queue.popleft() if self._queue else self._answer(body)
-        match reply:
-            case Text() | Calls():
-                return await _send_answer(request, reply, body)
-            case Status():
-                headers = {"Content-Type": "application/json", **(reply.headers or {})}
-                return web.Response(status=reply.code, body=error_body(reply), headers=headers)
-            case Raw():
-                return await _send_raw(request, reply)
-            case Hang():
-                await asyncio.get_running_loop().create_future()
-                raise AssertionError("a future that nobody resolves has a result")
-            case _:
-                assert_never(reply)
+    def _answered(self, body: dict[str, object]) -> Reply:
+        try:
+            return self._answer(body)
+        except Exception as error:
+            self._failure = error
+            raise
+
+
+def _request(
+    message: RawRequestMessage,
+    payload: StreamReader,
+    protocol: web.RequestHandler,
+    writer: AbstractStreamWriter,
+    task: "asyncio.Task[None]",
+) -> web.BaseRequest:
+    """Without aiohttp's limit of one megabyte a request."""
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY_BYTES)
 
 
 async def _end(server: web.Server, listener: asyncio.Server) -> None:
@@ -223,49 +233,6 @@ async def _end(server: web.Server, listener: asyncio.Server) -> None:
     for connection in server.connections:
         connection.force_close()
     await server.shutdown(END_S)
-
-
-async def _send_answer(
-    request: web.BaseRequest, reply: Text | Calls, body: dict[str, object]
-) -> web.StreamResponse:
-    if body.get("stream") is not True:
-        response = web.Response(body=document_of(reply), content_type="application/json")
-    else:
-        with_usage = asks_usage(body)
-        response = web.Response(body=stream_of(reply, with_usage), content_type="text/event-stream")
-    await response.prepare(request)
-    await response.write_eof()
-    return response
-
-
-async def _send_raw(request: web.BaseRequest, reply: Raw) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Content-Type": reply.content_type})
-    response.enable_chunked_encoding()
-    await response.prepare(request)
-    for part in reply.parts:
-        match part:
-            case bytes():
-                await response.write(part)
-            case Pause():
-                await asyncio.sleep(part.seconds)
-            case Until():
-                await part.event.wait()
-            case Cut():
-                _drop(request, part.reset)
-                return response
-            case _:
-                assert_never(part)
-    await response.write_eof()
-    return response
-
-
-def _drop(request: web.BaseRequest, reset: bool) -> None:
-    transport = request.transport
-    if transport is not None:
-        if reset:
-            transport.abort()
-        else:
-            transport.close()
 
 
 def _nothing_queued(body: dict[str, object]) -> Reply:

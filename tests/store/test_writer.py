@@ -176,6 +176,30 @@ def test_a_write_error_of_the_disk_is_told_and_survived(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_lock_that_outlasts_the_patience_fails_all_that_wait_at_once(tmp_path: Path) -> None:
+    """D05: told as a JournalError, and over when the lock is."""
+
+    async def main() -> None:
+        path, connection = open_writer(StoreSettings(str(tmp_path / "journal.db")))
+        connection.execute("PRAGMA busy_timeout = 200")
+        journal = SqliteJournal(str(path), connection)
+        blocker = locked(path)
+        began = asyncio.get_running_loop().time()
+        outcomes: list[BaseException | None] = []
+        for number in range(50):
+            journal.append([start_of(f"r{number}")], lambda _, error: outcomes.append(error))
+        with pytest.raises(JournalError, match="database is locked"):
+            await append_and_wait(journal, start_of("last"))
+        assert [type(outcome) for outcome in outcomes] == [JournalError] * 50
+        assert asyncio.get_running_loop().time() - began < 5, "not once per append"
+        blocker.rollback()
+        blocker.close()
+        assert len(await append_and_wait(journal, start_of("later"))) == 1
+        await journal.close()
+
+    asyncio.run(main())
+
+
 def test_a_run_whose_write_failed_can_be_claimed_and_written_again(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path / "journal.db") as journal:

@@ -264,4 +264,4 @@ def test_a_process_killed_again_and_again_while_it_resumes_still_ends(
             if code == 0:
                 break
         assert code == 0
-        check_tree([e for e in entries_in(Path(home))])
+        check_tree(entries_in(Path(home)))

@@ -96,7 +96,8 @@ def main() -> None:
             out = pipe.read().decode()
         _, status = os.waitpid(pid, 0)
         with suppress(BrokenPipeError):
-            print(json.dumps({"code": os.waitstatus_to_exitcode(status), "out": out}), flush=True)
+            sys.stdout.write(json.dumps({"code": os.waitstatus_to_exitcode(status), "out": out}) + "\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

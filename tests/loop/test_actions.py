@@ -82,6 +82,8 @@ def test_a_fenced_action_with_a_raw_newline_in_a_string_is_read(opening: str) ->
         '我先看文件：\n```json\n{"action": "view_file", "path": "a b.txt"}\n```',
         '```json\n// look first\n{"action": "view_file", "path": "a b.txt"}\n```',
         '```json {"action": "view_file", "path": "a b.txt"} ```',
+        '{"action": "view_file", "path": "a b.txt"}\n```',
+        '"{\\"action\\": \\"view_file\\", \\"path\\": \\"a b.txt\\"}"',
         '```json\n{"action": "view_file", "path": "a b.txt"}',
     ],
 )
@@ -101,6 +103,7 @@ def test_every_usual_spelling_of_an_action_is_read(text: str) -> None:
         '<tool_call>\n{"name":"list_dir","arguments":{"path":"."}}\n</tool_call>\n'
         '<tool_call>\n{"name":"view_file","arguments":{"path":"a"}}\n</tool_call>',
         "[{'action':'list_dir','path':'.'}, {'action':'view_file','path':'a'},]",
+        '{"action":"list_dir","path":"."}\n---\n{"action":"view_file","path":"a"}',
     ],
 )
 def test_adjacent_actions_all_count_in_order(text: str) -> None:
@@ -132,6 +135,13 @@ def test_the_content_of_a_file_arrives_unchanged_in_whatever_form_it_is_written(
 def test_unescaped_quotes_in_a_string_are_kept(content: str) -> None:
     text = f'{{"action":"deliver","content":"{content}","path":"x"}}'
     assert calls_in(text) == [("deliver", {"content": content, "path": "x"})]
+
+
+@pytest.mark.parametrize("quote", ['"""', "'''", "`"])
+def test_strings_of_other_languages_are_read(quote: str) -> None:
+    content = 'def f():\n    return "x", {1: [2]}\n'
+    text = f'{{\n  "action": "deliver",\n  "content": {quote}{content}{quote},\n  "path": "a.py"\n}}'
+    assert calls_in(text) == [("deliver", {"content": content, "path": "a.py"})]
 
 
 def test_a_forgotten_comma_loses_nothing() -> None:
@@ -238,6 +248,13 @@ def test_what_follows_a_made_up_tool_output_is_ignored(observation: str) -> None
         '{"action": "answer"}',
         '{"action": "deliver", "args": {"path": "a", "content": "b',
         '{"action":"view_file","path":"a"',
+        'Action: view_file\nAction Input: {"path":"a.txt"}',
+        "Action: list_dir\nAction Input: .",
+        "<tool_call>\n<function=list_dir>\n<parameter=path>.</parameter>\n</function>\n</tool_call>",
+        '```tool_code\nlist_dir(path=".")\n```',
+        'xclaw uses [delegate]: {"agent":"coder","task":"x"}',
+        'list_dir({"path": "."})',
+        '{"actions": ["list_dir"]}',
     ],
 )
 def test_an_attempt_at_an_action_that_is_not_understood_is_asked_again(text: str) -> None:

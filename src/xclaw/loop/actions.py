@@ -44,6 +44,14 @@ _EXAMPLE_BEFORE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _TAIL_CHARS = 200
+_END_CHARS = 20_000
+_OTHER_PROTOCOL = re.compile(
+    r"""^[ \t]*+(?:
+        (?P<markup>Action\ Input[ ]*[:：]|<function=|<invoke[ ]|<tool_call>|(?:```|~~~)tool_code)
+        | [^\w\n]{0,4}(?:\w{1,30}\ uses\ )?\[?(?P<name>[\w-]{1,64})\]?[ ]*[:：(][ ]*\{
+    )""",
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
 
 _ONLY = "Reply again with ONLY the JSON object of the action, or with your answer in plain text."
 
@@ -74,21 +82,22 @@ def parse_reply(text: str, tools: Collection[str]) -> Actions | Answer | Malform
 
     Only ever give it what a model wrote: never a tool's output, a worker's text or a file.
     """
-    if "{" not in text:
-        return Answer(text)
-    whole = _whole(text, tools)
-    if whole is not None:
-        return whole
-    return _decide(text, split_reply(text), tools)
+    if "{" in text:
+        reading = _whole(text, tools) or _decide(text, split_reply(text), tools)
+        if not isinstance(reading, Answer) or reading.text != text:
+            return reading
+    return _in_another_protocol(text, tools) or Answer(text)
 
 
 def _whole(text: str, tools: Collection[str]) -> Actions | Answer | Malformed | None:
     """The reading of a reply that is nothing but valid JSON."""
     stripped = text.strip()
-    if not stripped.startswith(("{", "[")):
+    if not stripped.startswith(("{", "[", '"{')):
         return None
     try:
         value = decode_json(stripped)
+        if isinstance(value, str):
+            value = decode_json(value)
     except ValueError:
         return None
     return _reading(text, meaning_of(value, tools))
@@ -166,3 +175,11 @@ def _inline(text: str, parts: list[Part]) -> Answer | Malformed:
     if isinstance(last, Prose) and ends_in_object(last.text):
         return Malformed(f"The action stands inside a sentence, so it was not run. {_ONLY}")
     return Answer(text)
+
+
+def _in_another_protocol(text: str, tools: Collection[str]) -> Malformed | None:
+    """A call in the form of another protocol (ReAct, XML, a function call): it is not the answer."""
+    for match in _OTHER_PROTOCOL.finditer(text[-_END_CHARS:]):
+        if match.group("name") in tools or (match.group("markup") and any(name in text for name in tools)):
+            return Malformed(f"That is not how tools are called here, so nothing was run. {_ONLY}")
+    return None

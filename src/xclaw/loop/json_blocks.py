@@ -35,14 +35,15 @@ def _token_pattern(end: str) -> re.Pattern[str]:
     return re.compile(
         rf"""
           (?P<space>\s+|//[^\n]*|\#[^\n]*|/\*(?:[^*]++|\*(?!/))*+\*/)
+        | \"{{3}}(?P<triple>.*?)\"{{3}} | '{{3}}(?P<triple_single>.*?)'{{3}}
         | "(?P<double>(?:[^"\\]++|\\.|"(?!{end}))*+)"
         | '(?P<single>(?:[^'\\]++|\\.|'(?!{end}))*+)'
-        | “(?P<curly>[^”]*+)”
+        | “(?P<curly>[^”]*+)” | `(?P<tick>[^`]*+)`
         | (?P<open>[{{\[])
         | (?P<close>[}}\]])
         | (?P<comma>[,，])
         | (?P<colon>[:：])
-        | (?!/\*)(?P<word>[^\s"'“{{}}\[\],:，：]+)
+        | (?!/\*)(?P<word>[^\s"'“`{{}}\[\],:，：]+)
         """,
         re.VERBOSE | re.DOTALL,
     )
@@ -50,6 +51,7 @@ def _token_pattern(end: str) -> re.Pattern[str]:
 
 _TOKENS = {place: _token_pattern(end) for place, end in _ENDS.items()}
 _ESCAPE = re.compile(r'\\(.)|"', re.DOTALL)
+_PUNCTUATION = re.compile(r"""[\s"'“”,:，：{}\[\]\\]+""")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z")
 _LITERALS = {
     "true": "true",
@@ -162,7 +164,14 @@ class BlockReader:
             return "invalid"
         if not isinstance(value, dict | list) or not value:
             return "invalid"
+        if _substance(text) != _substance(encode_json(cast(object, value))):
+            return "invalid"
         return Block(cast(object, value), stop, exact=False)
+
+
+def _substance(text: str) -> str:
+    """A text without what a repair may change: had it lost or made up a word, this would differ."""
+    return _PUNCTUATION.sub("", text)
 
 
 class _Scan:

@@ -40,6 +40,7 @@ _NOTHING_AFTER = re.compile(r"""(?:[\s}\])"'.。!！,;*>]|`(?!``))*+\Z""")
 _RESULT_HEAD = re.compile(
     r"""\{\s*["'“]?(?:status|summary_data|artifact_pointers|action|result)["'”]?\s*[:：]""", re.IGNORECASE
 )
+_WORD = re.compile(r"[^\W_]")
 _THINKING = re.compile(r"\s*<(think|thinking|reasoning)>", re.IGNORECASE)
 _HEAD_CHARS = 2_000
 _FLAWS: dict[Flaw, str] = {
@@ -80,7 +81,7 @@ def made_up_output(text: str, position: int = 0) -> bool:
 
 
 def split_reply(text: str) -> list[Part]:
-    """The parts in order, never two `Prose` in a row, none of them blank."""
+    """The parts in order, never two `Prose` in a row, none of them without a word."""
     return _Splitter(text).parts()
 
 
@@ -129,7 +130,7 @@ class _Splitter:
 
     def _add_prose(self, end: int) -> None:
         text = self._text[self._prose_from : end]
-        if not _BETWEEN.fullmatch(text):
+        if not _BETWEEN.fullmatch(text) and _WORD.search(text):
             self._parts.append(Prose(text))
 
     def _take(self, start: int, values: list[Value], end: int) -> int:

@@ -63,6 +63,11 @@ class LocalModel:
     def profile(self) -> ModelProfile:
         return self._profile
 
+    @property
+    def server_pid(self) -> int | None:
+        """The server's process, if it runs and this process started it."""
+        return self._server.pid
+
     async def reply(self, request: ModelRequest, sink: ReplySink) -> ModelReply:
         async with self.queue.turn(orchestrator=request.orchestrator):
             model = self._model_at(await self._address())

@@ -129,20 +129,13 @@ _QUESTION = _Example("What does HTTP status 404 mean?").end(
 )
 
 _PARTS_IN_CHINESE = (
-    _Example("用 Go 实现一个 LRU 缓存，检查代码，再写一份说明文档")
+    _Example("用 Go 实现一个 LRU 缓存，再写一份说明文档")
     .call(
         "delegate",
         _result("实现了 Get 和 Put。", "/work/shared/7a8b9c/lru.go"),
         task="用 Go 实现 LRU 缓存 lru.go：NewLRU(capacity int)、Get(key string)、Put(key string, value any)，"
         "超过容量时淘汰最久未使用的项。交付 lru.go。",
         agent="coder",
-    )
-    .call(
-        "delegate",
-        _result("基本正确。一个问题：容量为 0 时会出错。"),
-        task="审查 Go 的 LRU 缓存 /work/shared/7a8b9c/lru.go：是否正确，错误输入会怎样，哪里不清楚？"
-        "列出每个问题和修改建议。",
-        agent="reviewer",
     )
     .call(
         "delegate",
@@ -153,8 +146,7 @@ _PARTS_IN_CHINESE = (
     )
     .end(
         action="answer",
-        text="已完成。代码：/work/shared/7a8b9c/lru.go，文档：/work/shared/0d1e2f/README.md。"
-        "审查结果：基本正确，但容量为 0 时会出错。",
+        text="已完成。代码：/work/shared/7a8b9c/lru.go，文档：/work/shared/0d1e2f/README.md。",
     )
 )
 

@@ -181,7 +181,7 @@ async def check_cancelling_run_cancels_the_child(open_harness: HarnessFactory) -
 
 
 async def check_background_results_come_through_wait(open_harness: HarnessFactory) -> None:
-    """`start` answers at once, `wait` gives each result once, an empty answer is a time-out (G1)."""
+    """`start` answers at once; `wait` gives each result to one call, an empty answer is a time-out (G1)."""
     async with open_harness() as harness, asyncio.timeout(WAIT_S):
         spawn = harness.spawn("call")
         slow = await spawn.start(task_for(WAITING, key="slow"), background=True)
@@ -189,16 +189,18 @@ async def check_background_results_come_through_wait(open_harness: HarnessFactor
         broken = await spawn.start(task_for(CRASHING, key="broken"), background=True)
         children = {slow.run_id, quick.run_id, broken.run_id}
         assert set(spawn.children()) == children, f"{set(spawn.children())} is not {children}"
-        got = await spawn.wait((quick.run_id, broken.run_id))
+        got = await harness.spawn("wait for two").wait((quick.run_id, broken.run_id))
         outcomes = {run_id: result.outcome for run_id, result in got.items()}
         assert outcomes == {quick.run_id: "success", broken.run_id: "error"}, f"{outcomes}"
         assert set(spawn.children()) == {slow.run_id}, "a result that was taken is still there"
-        assert await spawn.wait(timeout_s=SHORT_S) == {}, "nothing had ended before the time-out"
+        early = await harness.spawn("wait a moment").wait(timeout_s=SHORT_S)
+        assert early == {}, f"nothing had ended before the time-out, but there came {early}"
         assert set(spawn.children()) == {slow.run_id}, "a time-out took a child away"
         await slow.cancel("enough")
-        last = await harness.spawn("another call").wait()
+        last = await harness.spawn("wait for all").wait()
         assert {run_id: result.outcome for run_id, result in last.items()} == {slow.run_id: "cancelled"}
-        assert await spawn.wait() == {}, "a result was given twice"
+        again = await harness.spawn("wait again").wait()
+        assert again == {}, f"a result was given twice: {again}"
 
 
 SPAWN_CHECKS: tuple[SpawnCheck, ...] = (

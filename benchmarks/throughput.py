@@ -1,0 +1,46 @@
+"""200 jobs at once, model at 50 ms, one core: model calls a second, journal on."""
+
+import asyncio
+
+from benchmarks import floor
+from benchmarks.setting import Row, app_on, median, provider, run_job, timed
+
+CALLS, JOBS, ROUNDS = 11, 200, 3
+
+
+async def measure() -> list[Row]:
+    ours: list[float] = []
+    bare: list[float] = []
+    with provider(latency_ms=50) as url:
+        async with floor.session() as session, app_on(url, max_concurrent=10_000) as app:
+
+            async def floor_jobs() -> None:
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(JOBS):
+                        group.create_task(floor.job(session, url))
+
+            async def our_jobs() -> None:
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(JOBS):
+                        group.create_task(run_job(app, f"s{next(numbers)}"))
+
+            numbers = iter(range(1_000_000))
+            await floor_jobs()
+            await our_jobs()
+            for _ in range(ROUNDS):
+                bare.append((await timed(floor_jobs)).wall_s)
+                ours.append((await timed(our_jobs)).wall_s)
+    rate, floor_rate = JOBS * CALLS / median(ours), JOBS * CALLS / median(bare)
+    return [
+        Row(
+            "throughput: model calls a second",
+            f"{rate:,.0f}",
+            f"{floor_rate:,.0f}",
+            f"1/{floor_rate / rate:.1f}",
+            "1,000",
+        )
+    ]
+
+
+def main() -> list[Row]:
+    return asyncio.run(measure())

@@ -52,6 +52,7 @@ class _Part(Protocol):
     content: str
     tool_name: str
     tool_call_id: str
+    args: object
 
     def args_as_json_str(self) -> str: ...
 
@@ -159,7 +160,7 @@ class PydanticAIModel:
             raise self._failures.interrupted("the answer broke off (finish reason 'error')")
         reasoning = "".join(part.content for part in response.parts if part.part_kind == "thinking")
         calls = tuple(
-            ToolCall(part.tool_call_id, part.tool_name, part.args_as_json_str())
+            ToolCall(part.tool_call_id, part.tool_name, _arguments_of(part))
             for part in response.parts
             if part.part_kind == "tool-call"
         )
@@ -191,7 +192,7 @@ class PydanticAIModel:
             )
         if kinds & {"UserError", "ModelRequestRejectedError", "ModelQuotaExceededError"}:
             return ModelRejected(self._failures.text(text))
-        if answer.text:
+        if answer.text or "UnexpectedModelBehavior" in kinds:
             return self._failures.interrupted(text)
         return self._failures.unavailable(text)
 
@@ -308,6 +309,11 @@ class _Library:
             for tool in request.tools
         ]
         return self._models.ModelRequestParameters(function_tools=tools)
+
+
+def _arguments_of(part: _Part) -> str:
+    """As the model wrote them, where the library kept that."""
+    return part.args if isinstance(part.args, str) else part.args_as_json_str()
 
 
 def _model_settings(request: ModelRequest) -> dict[str, object]:

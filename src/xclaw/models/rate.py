@@ -42,6 +42,11 @@ class Slots:
         self._first: deque[asyncio.Future[None]] = deque()
         self._then: deque[asyncio.Future[None]] = deque()
 
+    @property
+    def waiting(self) -> int:
+        """How many wait for a place."""
+        return len(self._first) + len(self._then)
+
     async def take(self, first: bool = False) -> None:
         if self._free > 0:
             self._free -= 1

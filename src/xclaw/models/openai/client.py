@@ -224,7 +224,9 @@ class _Exchange:
     ) -> None:
         answer, decoder = self.answer, EventDecoder()
         while data:
-            for at in range(0, len(data), _SLICE_BYTES):  # the first words of a burst need not wait for its last
+            for at in range(
+                0, len(data), _SLICE_BYTES
+            ):  # the first words of a burst need not wait for its last
                 try:
                     for event in decoder.feed(data[at : at + _SLICE_BYTES]):
                         answer.add(event)

@@ -106,24 +106,31 @@ class ReplyAssembler:
             return
         chunk = self._decoded(data)
         if name == b"error":
-            raise self._failures.from_object(chunk if chunk is not None else data.decode("utf-8", "replace"))
+            said = chunk if chunk is not None else data.decode("utf-8", "replace")
+            raise self._failures.from_object(said)
         if chunk is None:
             if last:
                 return
             raise self._failures.interrupted("sent an event that is not JSON")
-        self.add_chunk(chunk)
+        self._add_bounded(chunk)
 
     def add_body(self, body: bytes) -> None:
         """Read a whole answer that came as plain JSON."""
         chunk = self._decoded(body)
         if chunk is None:
             raise self._failures.interrupted("sent a JSON answer that is cut off or malformed")
-        self.add_chunk(chunk)
+        self._add_bounded(chunk)
 
-    def add_chunk(self, chunk: object) -> None:
+    def _add_bounded(self, chunk: object) -> None:
+        try:
+            self._add_chunk(chunk)
+        except RecursionError:
+            raise self._failures.interrupted("sent JSON that is nested too deeply") from None
+
+    def _add_chunk(self, chunk: object) -> None:
         if isinstance(chunk, list):
             for item in cast("list[object]", chunk):
-                self.add_chunk(item)
+                self._add_chunk(item)
             return
         if not isinstance(chunk, dict):
             return

@@ -94,9 +94,8 @@ def _context(parts: Parts, call: ToolCall) -> ToolContext:
 
 def _inline(parts: Parts, call: ToolCall, content: str) -> tuple[str, str]:
     """What the model sees, and the path of the rest if there is more (SPEC E2)."""
-    limit = parts.bounds.inline_limit_chars
-    if len(content) <= limit:
+    bounded, is_cut = bound_output(content, parts.bounds.inline_limit_chars)
+    if not is_cut:
         return content, ""
     path = parts.workspace.spill(f"{call.name}-{call.id}.txt", content)
-    bounded, _ = bound_output(content, limit)
     return f"{bounded}\n[the whole output ({len(content)} characters) is in {path}]", path

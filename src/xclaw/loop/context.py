@@ -3,6 +3,7 @@
 from xclaw.contracts.messages import ChatMessage, UserMessage
 from xclaw.contracts.models import ModelRequest
 from xclaw.contracts.tokens import estimate_tokens
+from xclaw.loop.compaction import trim_messages
 from xclaw.loop.finish import result_schema
 from xclaw.loop.parts import Parts
 
@@ -16,7 +17,7 @@ def build_request(parts: Parts, max_output_tokens: int | None) -> ModelRequest:
     Constant parts come first (instructions, tools, examples), so that providers can cache them; what
     changes each turn comes last.
     """
-    messages: list[ChatMessage] = [*parts.shots, *parts.dialect.messages(parts.state.view())]
+    messages: list[ChatMessage] = [*parts.shots, *parts.dialect.messages(_view(parts))]
     board = parts.board()
     if board:
         messages.append(UserMessage(board, "runtime"))
@@ -31,6 +32,13 @@ def build_request(parts: Parts, max_output_tokens: int | None) -> ModelRequest:
         agent=parts.agent.name,
         orchestrator=parts.agent.orchestrator,
     )
+
+
+def _view(parts: Parts) -> list[ChatMessage]:
+    """The conversation; a single message that would fill the window by itself is shortened."""
+    view = parts.state.view()
+    limit = parts.model.profile.context_tokens // 2
+    return view if parts.state.tokens <= limit else trim_messages(view, limit)
 
 
 def request_tokens(parts: Parts) -> int:

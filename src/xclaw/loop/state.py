@@ -28,11 +28,13 @@ from xclaw.contracts.messages import AssistantMessage, ChatMessage, ToolCall, To
 from xclaw.contracts.results import Result
 from xclaw.contracts.tokens import estimate_tokens
 from xclaw.contracts.usage import Spend, spend_of_call
-from xclaw.loop.sizes import message_tokens
 from xclaw.loop.repeats import RepeatGuard, Verdict
+from xclaw.loop.sizes import message_tokens
 
 INTERRUPTED = "error: the call was interrupted by a restart; whether it took effect is unknown"
 
+WAITING_TOOLS = frozenset({"wait"})
+"""Asking again whether others are done is no sign of being stuck; the turn limit bounds it."""
 _SEVERITY: list[Verdict] = ["ok", "warn", "stuck"]
 
 
@@ -178,8 +180,9 @@ class RunState:
         for call in self._batch:
             result = self._results[call.id]
             self._append(result)
-            verdicts.append(self._guard.note(call.name, call.arguments, result.content, result.ok))
-        self.verdict = max(verdicts, key=_SEVERITY.index)
+            if call.name not in WAITING_TOOLS:
+                verdicts.append(self._guard.note(call.name, call.arguments, result.content, result.ok))
+        self.verdict = max(verdicts, key=_SEVERITY.index, default="ok")
         self._batch = ()
         for message in self._deferred:
             self._append(message)

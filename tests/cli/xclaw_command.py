@@ -102,14 +102,16 @@ class Xclaw:
         )
         return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 
-    async def start(self, *arguments: str, **env: str) -> asyncio.subprocess.Process:
+    async def start(
+        self, *arguments: str, env: Mapping[str, str], stdin: int = subprocess.DEVNULL
+    ) -> asyncio.subprocess.Process:
         """Begin, with pipes, and answer the process."""
         return await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "xclaw",
             *arguments,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=self.directory,

@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wire_asking import STEADY
 
 from xclaw.contracts.errors import ModelInterrupted
 from xclaw.models.openai.sse import Event, EventDecoder
@@ -76,12 +77,14 @@ streams = st.builds(
 )
 
 
+@STEADY
 @given(streams, st.lists(st.integers(min_value=0, max_value=10_000), max_size=40))
 def test_any_cut_of_a_stream_gives_the_events_of_the_standard(stream: bytes, places: list[int]) -> None:
     """S06, S07, S08."""
     assert decoded(*cut(stream, places)) == by_the_letter(stream)
 
 
+@STEADY
 @given(streams)
 def test_a_byte_at_a_time_gives_the_same_events(stream: bytes) -> None:
     """S06, S08."""

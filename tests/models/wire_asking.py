@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from xclaw.contracts.errors import ModelError
 from xclaw.contracts.messages import UserMessage
@@ -18,6 +19,8 @@ from xclaw.testing.recording_sink import RecordingSink
 KEY = "sk-test-0123456789"
 REQUEST = ModelRequest("Be brief.", (UserMessage("hi"),))
 WAIT_S = 5.0
+STEADY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""For properties: a busy machine is no failure."""
 
 
 def run(main: Callable[[], Coroutine[None, None, None]]) -> None:

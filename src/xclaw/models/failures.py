@@ -18,6 +18,7 @@ from xclaw.contracts.errors import (
 
 MAX_ERROR_CHARACTERS = 2_000
 _MAX_HEADER_CHARACTERS = 100
+_MAX_NUMBER_CHARACTERS = 20
 _PASSING_STATUS = frozenset({408, 425, 429, 498})
 _TOO_LONG = re.compile(
     r"context[_ ]?(length|window|size)|maximum context|exceed\w* (the |your |model )*(available )?context"
@@ -130,7 +131,7 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
 
 def _number(value: str) -> float | None:
     try:
-        number = float(value[:_MAX_HEADER_CHARACTERS])
+        number = float(value) if len(value) <= _MAX_NUMBER_CHARACTERS else math.inf
     except ValueError:
         return None
     return number if math.isfinite(number) else None

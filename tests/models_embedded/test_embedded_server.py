@@ -146,6 +146,16 @@ def test_restarts_are_bounded(tmp_path: Path) -> None:
     run(main)
 
 
+def test_closing_and_opening_again_is_no_crash(tmp_path: Path) -> None:
+    async def main() -> None:
+        server = server_of(tmp_path, max_starts=1)
+        for _ in range(3):
+            assert await server.address()
+            await server.close()
+
+    run(main)
+
+
 def test_a_model_that_does_not_load_shows_the_end_of_its_log(tmp_path: Path) -> None:
     async def main() -> None:
         server = server_of(tmp_path, "bad.gguf")

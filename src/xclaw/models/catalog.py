@@ -92,8 +92,9 @@ class ModelCatalog:
         self._chains.clear()
         try:
             for model in models:
-                if isinstance(model, _Closable):
-                    await model.close()
+                inner = model.inner if isinstance(model, LimitedModel) else model
+                if isinstance(inner, _Closable):
+                    await inner.close()
         finally:
             await self._connections.close()
 

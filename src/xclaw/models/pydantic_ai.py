@@ -6,6 +6,7 @@ retries are off, since a chain retries.
 
 import asyncio
 import importlib
+import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -115,6 +116,10 @@ class PydanticAIModel:
     @property
     def profile(self) -> ModelProfile:
         return self._profile
+
+    async def close(self) -> None:
+        """Close the vendor's client. The model must not be used afterwards."""
+        await self._library.close()
 
     async def reply(self, request: ModelRequest, sink: ReplySink) -> ModelReply:
         answer = _Answer(sink, asyncio.get_running_loop().time)
@@ -253,6 +258,7 @@ class _Library:
         self._providers = importlib.import_module("pydantic_ai.providers")
         self._messages = importlib.import_module("pydantic_ai.messages")
         self._tools = importlib.import_module("pydantic_ai.tools")
+        self._client: object = None
         self.open: _OpenStream = importlib.import_module("pydantic_ai.direct").model_request_stream
 
     def model(self, wire: Wire, model: str, endpoint: ProviderSettings) -> object:
@@ -262,13 +268,18 @@ class _Library:
         def provider(library_name: str) -> object:
             kind: Callable[..., object] = self._providers.infer_provider_class(library_name)
             made = kind(**arguments)
-            client: object = getattr(made, "client", None)
-            if hasattr(client, "max_retries"):
-                setattr(client, "max_retries", 0)  # noqa: B010 - whatever the vendor's client is
+            self._client = getattr(made, "client", None)
+            if hasattr(self._client, "max_retries"):
+                setattr(self._client, "max_retries", 0)  # noqa: B010 - whatever the vendor's client is
             return made
 
         infer: Callable[..., object] = self._models.infer_model
         return infer(f"{wire.library_name}:{model}", provider)
+
+    async def close(self) -> None:
+        close: Callable[[], object] | None = getattr(self._client, "close", None)
+        if inspect.iscoroutinefunction(close):
+            await close()
 
     def messages(self, request: ModelRequest) -> list[object]:
         """The conversation in the library's words; what follows one another on one side is one message."""

@@ -140,6 +140,11 @@ class LimitedModel:
     def profile(self) -> ModelProfile:
         return self._model.profile
 
+    @property
+    def inner(self) -> Model:
+        """The model that does the work, to be closed by its owner."""
+        return self._model
+
     async def reply(self, request: ModelRequest, sink: ReplySink) -> ModelReply:
         expected = self._estimate(request)
         async with self._limits.admitted(expected, first=request.orchestrator):

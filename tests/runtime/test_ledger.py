@@ -94,3 +94,15 @@ def test_what_is_left_is_told_in_words() -> None:
     root.charge(used(100, 0))
     assert TreeLedger(root).left() == "900 tokens"
     assert TreeLedger().left() == ""
+
+
+def test_the_calls_of_a_tree_are_bounded_over_all_its_runs() -> None:
+    root = TreeLedger(max_calls=2)
+    first, second = TreeLedger(root), TreeLedger(root)
+    held = first.reserve(1, PRICED)
+    second.settle(second.reserve(1, PRICED), used(1, 1))
+    with pytest.raises(LimitReached, match="2 model calls") as refused:
+        second.reserve(1, PRICED)
+    assert refused.value.limit == "calls"
+    first.settle(held, used(1, 1))
+    assert root.spent.calls == 2

@@ -124,6 +124,7 @@ def _assemble(
         parent.ledger if parent else None,
         max_tokens=started.limits.max_tokens,
         max_usd=started.limits.max_usd,
+        max_calls=None if parent else services.settings.max_calls,
     )
     node = Node(log.address.run_id, started.agent, started.depth, log, ledger, parent, started.task_id)
     tree.nodes[node.run_id] = node

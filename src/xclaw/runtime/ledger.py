@@ -22,10 +22,13 @@ class TreeLedger:
         *,
         max_tokens: int | None = None,
         max_usd: float | None = None,
+        max_calls: int | None = None,
     ) -> None:
         self._parent = parent
         self._max_tokens = max_tokens
         self._max_usd = max_usd
+        self._max_calls = max_calls
+        self._held_calls = 0
         self._spent = Spend()
         self._held_tokens = 0
         self._held_usd = 0.0
@@ -38,8 +41,11 @@ class TreeLedger:
         return self._spent
 
     def reserve(self, input_tokens: int, profile: ModelProfile) -> Reservation:
+        self._check_calls()
         if not self._bounded:
-            return Reservation(0, None, None)
+            reservation = Reservation(0, None, None)
+            self._hold(reservation, 1)
+            return reservation
         output = profile.max_output_tokens
         account: TreeLedger | None = self
         while account is not None:
@@ -72,8 +78,17 @@ class TreeLedger:
     def _hold(self, reservation: Reservation, sign: int) -> None:
         account: TreeLedger | None = self
         while account is not None:
+            account._held_calls += sign
             account._held_tokens += sign * reservation.tokens
             account._held_usd += sign * (reservation.usd or 0.0)
+            account = account._parent
+
+    def _check_calls(self) -> None:
+        account: TreeLedger | None = self
+        while account is not None:
+            limit = account._max_calls
+            if limit is not None and account._spent.calls + account._held_calls >= limit:
+                raise LimitReached("calls", f"the limit of {limit} model calls is used up")
             account = account._parent
 
     def _tokens_left(self) -> int:

@@ -16,6 +16,8 @@ class RuntimeSettings:
     """Workers of one process that run at once; further ones wait."""
     max_runs: int = 200
     """Runs in one tree."""
+    max_calls: int = 1_000
+    """Model calls in one tree, failed attempts included."""
     orchestrator_turns: int = 30
     worker_turns: int = 10
     worker_timeout_s: float | None = None

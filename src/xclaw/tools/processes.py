@@ -31,12 +31,13 @@ exec 3<&0 </dev/null 4>&2 2>/dev/null
 exec 3<&-
 "$0" -c "$1" 2>&4 4>&-
 code=$?
-kill $!
+kill -KILL $!
 wait $!
 exit $code
 """
 """Starts the watcher, runs the command, and takes the watcher along, so that even where nobody reaps
-orphans no zombie stays. It outlives a TERM, to give the command the time to end."""
+orphans no zombie stays. It outlives a TERM, to give the command the time to end; so does a watcher
+that has hardly begun, which is why that is killed."""
 _PROCESSES = Path("/proc")
 _KILL_ROUNDS = 5
 _READ_BYTES = 65_536

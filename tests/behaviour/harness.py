@@ -1,10 +1,11 @@
 """Runs the whole runtime in a temporary home, on scripted models or against a fake provider."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 import yaml
 
@@ -18,6 +19,7 @@ from xclaw.settings import Overrides, Settings, load_settings
 from xclaw.testing import FakeProvider
 
 Script = list[dict[str, object]]
+E = TypeVar("E", bound=Event)
 
 
 @dataclass
@@ -27,7 +29,7 @@ class Seen:
     result: Result
     entries: list[Entry] = field(default_factory=list[Entry])
 
-    def events(self, kind: type[Event]) -> list[Event]:
+    def events(self, kind: type[E]) -> list[E]:
         return [entry.event for entry in self.entries if isinstance(entry.event, kind)]
 
     @property
@@ -75,14 +77,17 @@ def run_script(home: Path, script: Script, text: str = "go", **runtime: object) 
     """One request on a scripted model."""
 
     async def main() -> Seen:
-        async with asyncio.timeout(20), open_app(settings_for(home, write_script(home, script), **runtime)) as app:
+        async with (
+            asyncio.timeout(20),
+            open_app(settings_for(home, write_script(home, script), env=None, **runtime)) as app,
+        ):
             return await ask(app, text)
 
     return asyncio.run(main())
 
 
 @asynccontextmanager
-async def provided(home: Path, **runtime: object) -> AsyncIterator[tuple[App, FakeProvider]]:
+async def provided(home: Path, **runtime: object) -> AsyncGenerator[tuple[App, FakeProvider]]:
     """An app whose only model is a fake provider's, over real HTTP."""
     async with FakeProvider() as provider:
         env = {"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": provider.url}

@@ -22,10 +22,10 @@ async def conclude(parts: Parts, last: AssistantMessage) -> Ending | None:
     if await parts.inbox.wait():
         parts.inbox.take()
         return None
-    if parts.task is not None and parts.task.structured:
-        return _structured(parts, last.text)
     if parts.state.malformed:
         return Ending("error", "", "the model kept writing tool calls that could not be read")
+    if parts.task is not None and parts.task.structured:
+        return _structured(parts, last.text)
     if not last.text.strip():
         return Ending("error", parts.state.findings(), "the model answered with nothing")
     return Ending("success", last.text, pointers=_delivered(parts, {}))

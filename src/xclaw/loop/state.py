@@ -176,13 +176,17 @@ class RunState:
 
     def _flush(self) -> None:
         """All results are in: append them in the order of the calls, whatever order they came in."""
-        verdicts: list[Verdict] = []
+        verdicts: list[Verdict] = ["ok"]
+        noted: set[tuple[str, str, str]] = set()
         for call in self._batch:
             result = self._results[call.id]
             self._append(result)
-            if call.name not in WAITING_TOOLS:
+            # Equal calls of one answer were written before any result was seen: they count once.
+            once = (call.name, call.arguments, result.content)
+            if call.name not in WAITING_TOOLS and once not in noted:
+                noted.add(once)
                 verdicts.append(self._guard.note(call.name, call.arguments, result.content, result.ok))
-        self.verdict = max(verdicts, key=_SEVERITY.index, default="ok")
+        self.verdict = max(verdicts, key=_SEVERITY.index)
         self._batch = ()
         for message in self._deferred:
             self._append(message)

@@ -9,14 +9,13 @@ from pathlib import Path
 
 from xclaw.agents.loader import load_agents
 from xclaw.agents.registry import AgentRegistry
-from xclaw.contracts.agents import Agent
 from xclaw.contracts.errors import JournalError, UsageError
-from xclaw.contracts.messages import ChatMessage
 from xclaw.contracts.models import Model
 from xclaw.contracts.tools import Tool
 from xclaw.models.catalog import ModelCatalog
+from xclaw.models.embedded.coaching import SmallModelCoaching
+from xclaw.models.embedded.joining import Progress
 from xclaw.models.embedded.model import LocalModel
-from xclaw.models.embedded.shots import orchestrator_shots, worker_shots
 from xclaw.patterns.toolset import pattern_tools
 from xclaw.runtime.control import ControlSocket, cancel_elsewhere
 from xclaw.runtime.runs import Runs
@@ -65,15 +64,17 @@ class App:
 
 
 @asynccontextmanager
-async def open_app(settings: Settings) -> AsyncGenerator[App]:
+async def open_app(settings: Settings, progress: Progress | None = None) -> AsyncGenerator[App]:
     """A runtime for as long as the block lasts; at its end every run is ended and journaled.
+
+    `progress` is told of the embedded model's preparation, which takes seconds or a download.
 
     Raises `UsageError` for what is wrong with settings, agent files or the database.
     """
     Path(settings.workspace.root).mkdir(parents=True, exist_ok=True)
     agents, warnings = load_agents(settings.agents)
     journal = await SqliteJournal.open(settings.store)
-    models = ModelCatalog(settings.models, _makers(settings))
+    models = ModelCatalog(settings.models, _makers(settings, progress))
     workspaces = LocalWorkspaces(settings.workspace)
     owner = f"p{os.getpid()}-{secrets.token_hex(4)}"
     locks = OwnerLocks(f"{settings.store.path}.sessions")
@@ -84,7 +85,7 @@ async def open_app(settings: Settings) -> AsyncGenerator[App]:
         tools=ToolRegistry(_tools(settings, workspaces, agents)),
         workspaces=workspaces,
         launcher=LocalLauncher(),
-        shots=_shots,
+        coaching=SmallModelCoaching(),
         settings=settings.runtime,
         owner=owner,
         owner_alive=journal.owner_alive,
@@ -105,10 +106,10 @@ async def open_app(settings: Settings) -> AsyncGenerator[App]:
         await models.close()
 
 
-def _makers(settings: Settings) -> dict[str, Callable[[str], Model]]:
+def _makers(settings: Settings, progress: Progress | None) -> dict[str, Callable[[str], Model]]:
     """Providers that are not a wire: the embedded model, and scripts."""
     return {
-        "local": lambda _name: LocalModel(settings.embedded),
+        "local": lambda _name: LocalModel(settings.embedded, progress),
         "script": lambda path: ScriptedModel.from_file(Path(path)),
     }
 
@@ -117,10 +118,6 @@ def _tools(settings: Settings, workspaces: LocalWorkspaces, agents: AgentRegistr
     patterns = pattern_tools(workspaces.find, agents.roster())
     tools: list[Tool] = [*patterns.values(), view_file, list_dir, write_file, deliver]
     return [*tools, shell_tool(ShellSettings())] if settings.runtime.allow_shell else tools
-
-
-def _shots(agent: Agent) -> tuple[ChatMessage, ...]:
-    return orchestrator_shots if agent.orchestrator else worker_shots
 
 
 def _sessions(locks: OwnerLocks) -> Sessions:

@@ -16,6 +16,7 @@ from xclaw.contracts.messages import AssistantMessage, UserMessage
 from xclaw.contracts.models import ModelRequest, ToolSpec
 from xclaw.contracts.spawn import Spawn
 from xclaw.contracts.tools import ToolContext, ToolOutput
+from xclaw.models.embedded.coaching import SmallModelCoaching
 from xclaw.runtime.runs import RunRequest, Runs
 from xclaw.runtime.services import Services
 from xclaw.runtime.sessions import Sessions
@@ -118,7 +119,7 @@ def _services(home: Path, journal: SqliteJournal, harness: _Harness) -> Services
         tools=ToolRegistry([harness.hand_out]),
         workspaces=LocalWorkspaces(WorkspaceSettings(str(home / "workspace"), durable=False)),
         launcher=LocalLauncher(),
-        shots=lambda agent: (),
+        coaching=SmallModelCoaching(),
         settings=RuntimeSettings(),
         owner="test",
         owner_alive=lambda owner: owner == "test",

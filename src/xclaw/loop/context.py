@@ -17,7 +17,7 @@ def build_request(parts: Parts, max_output_tokens: int | None) -> ModelRequest:
     Constant parts come first (instructions, tools, examples), so that providers can cache them; what
     changes each turn comes last.
     """
-    messages: list[ChatMessage] = [*parts.shots, *parts.dialect.messages(_view(parts))]
+    messages = [*parts.dialect.messages([*parts.shots, *_view(parts)])]
     board = parts.board()
     if board:
         messages.append(UserMessage(board, "runtime"))
@@ -26,12 +26,18 @@ def build_request(parts: Parts, max_output_tokens: int | None) -> ModelRequest:
         instructions=parts.instructions,
         messages=messages,
         tools=parts.dialect.tools(parts.specs),
-        output_schema=parts.dialect.output_schema(parts.specs, final, parts.model.profile),
+        output_schema=_schema(parts, final),
         max_output_tokens=max_output_tokens,
         deadline=parts.bounds.deadline,
         agent=parts.agent.name,
         orchestrator=parts.agent.orchestrator,
     )
+
+
+def _schema(parts: Parts, final: dict[str, object] | None) -> dict[str, object] | None:
+    if parts.schema is not None:
+        return parts.schema(final, [pointer.path for pointer in parts.state.delivered])
+    return parts.dialect.output_schema(parts.specs, final, parts.model.profile)
 
 
 def _view(parts: Parts) -> list[ChatMessage]:

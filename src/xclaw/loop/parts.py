@@ -47,6 +47,10 @@ class Inbox(Protocol):
         ...
 
 
+Schema = Callable[[dict[str, object] | None, list[str]], dict[str, object]]
+"""From the result form's schema (None: an answer in text) and the paths delivered so far."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """The limits of one run, resolved."""
@@ -83,6 +87,8 @@ class Parts:
     session_id: str
     shots: tuple[ChatMessage, ...] = ()
     """Worked examples in front of the conversation, for models that need them."""
+    schema: Schema | None = None
+    """The schema of one reply, for models that need a tighter one than the dialect's."""
     task: Task | None = None
     unfinished: str = ""
     """What the model had said of an answer that was cut off by a cancellation."""

@@ -13,7 +13,7 @@ from xclaw.contracts.tasks import Task
 from xclaw.contracts.tools import ToolSet
 from xclaw.contracts.workspaces import Workspace
 from xclaw.loop.dialects import Dialect, JsonDialect, NativeDialect
-from xclaw.loop.parts import Bounds, Parts
+from xclaw.loop.parts import Bounds, Parts, Schema
 from xclaw.loop.prompts import system_prompt
 from xclaw.loop.state import RunState
 from xclaw.runtime.board import board_text
@@ -66,15 +66,20 @@ def started_event(services: Services, tree: Tree, order: Order, workspace: Works
     model = services.models(order.models)
     dialect = _dialect_name(services, tree, model)
     tools = _tool_names(services, order.agent, order.depth)
-    specs = tuple(tool.spec for tool in services.tools.select(tools).values())
+    if _is_coached(model, dialect):
+        tools = services.coaching.tools(order.agent, tools)
+        instructions = services.coaching.brief(order.agent, services.agents.roster())
+    else:
+        specs = tuple(tool.spec for tool in services.tools.select(tools).values())
+        instructions = system_prompt(
+            order.agent, dialect=dialect, specs=specs, caller=order.caller, task=order.task
+        )
     return RunStarted(
         agent=order.agent.name,
         input=_input(order, workspace),
         caller=order.caller,
         depth=order.depth,
-        instructions=system_prompt(
-            order.agent, dialect=dialect, specs=specs, caller=order.caller, task=order.task
-        ),
+        instructions=instructions,
         tools=tools,
         models=order.models,
         dialect=dialect,
@@ -129,6 +134,7 @@ def _assemble(
     node = Node(log.address.run_id, started.agent, started.depth, log, ledger, parent, started.task_id)
     tree.nodes[node.run_id] = node
     children = Children(services, tree, node, workspace, launch)
+    coached = _is_coached(model, started.dialect)
     parts = Parts(
         agent=agent,
         model=model,
@@ -145,11 +151,12 @@ def _assemble(
             _max_turns(services, agent, started.limits), None, services.settings.inline_limit_chars
         ),
         spawn_for=lambda call_id: CallSpawn(children, call_id),
-        board=lambda: board_text(log.state, ledger.left()),
+        board=lambda: "" if coached else board_text(log.state, ledger.left()),
         resolve_tool=lambda name: _meant(services, tools, name),
         run_id=node.run_id,
         session_id=log.address.session_id,
-        shots=services.shots(agent) if model.profile.few_shots else (),
+        shots=services.coaching.shots(agent) if coached else (),
+        schema=_coached_schema(services, tools) if coached else None,
         task=started.task,
     )
     return Live(node, parts, children)
@@ -214,6 +221,17 @@ def _meant(services: Services, tools: ToolSet, name: str) -> str:
         return name
     tool = services.tools.resolve(name)
     return tool.spec.name if tool and tool.spec.name in tools else name
+
+
+def _is_coached(model: Model, dialect: str) -> bool:
+    """A small model gets a brief, examples and a tight schema; all of them speak the JSON dialect."""
+    return model.profile.few_shots and dialect == "json"
+
+
+def _coached_schema(services: Services, tools: ToolSet) -> Schema:
+    specs = tuple(tool.spec for tool in tools.values())
+    agents = list(services.agents.roster())
+    return lambda final, delivered: services.coaching.schema(specs, final, agents, delivered)
 
 
 def _max_turns(services: Services, agent: Agent, limits: Limits) -> int:

@@ -7,7 +7,7 @@ from typing import Protocol
 from xclaw.contracts.agents import Agent
 from xclaw.contracts.journal import Journal
 from xclaw.contracts.messages import ChatMessage
-from xclaw.contracts.models import ModelSource
+from xclaw.contracts.models import ModelSource, ToolSpec
 from xclaw.contracts.spawn import Launcher
 from xclaw.contracts.tools import Tool, ToolSet
 from xclaw.contracts.workspaces import Workspaces
@@ -36,8 +36,23 @@ class Tools(Protocol):
         ...
 
 
-Shots = Callable[[Agent], tuple[ChatMessage, ...]]
-"""Worked examples for models whose profile asks for them."""
+class Coaching(Protocol):
+    """What a model that needs worked examples (`ModelProfile.few_shots`) is given instead of the
+    instructions, tools and schemas of stronger ones."""
+
+    def brief(self, agent: Agent, roster: Mapping[str, str]) -> str: ...
+
+    def tools(self, agent: Agent, names: Sequence[str]) -> tuple[str, ...]: ...
+
+    def shots(self, agent: Agent) -> tuple[ChatMessage, ...]: ...
+
+    def schema(
+        self,
+        specs: Sequence[ToolSpec],
+        final: Mapping[str, object] | None,
+        agents: Sequence[str],
+        delivered: Sequence[str],
+    ) -> dict[str, object]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +63,7 @@ class Services:
     tools: Tools
     workspaces: Workspaces
     launcher: Launcher
-    shots: Shots
+    coaching: Coaching
     settings: RuntimeSettings
     owner: str
     """This process, in the journal."""

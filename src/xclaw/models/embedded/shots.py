@@ -6,7 +6,7 @@ conversation that follows.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from xclaw.contracts.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, UserMessage
 
@@ -48,6 +48,14 @@ def orchestrator_brief(agents: Mapping[str, str]) -> str:
 def worker_brief(role: str) -> str:
     """A short system prompt for a worker. `role`: what it is, in a sentence or two."""
     return f"{role.strip()}\n\n{_WORKER_RULES}"
+
+
+def progress_note(done: Sequence[str]) -> str:
+    """What an orchestrator reads after each tool output; `done`: the agents that have given results.
+
+    Without it a small model may hand out the same part for ever.
+    """
+    return f"(Done: {', '.join(done)}. Go on with the next part, or end with answer.)"
 
 
 class _Example:

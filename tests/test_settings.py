@@ -193,6 +193,11 @@ def test_a_value_of_the_wrong_type_names_file_line_key_and_what_was_expected(
     assert wanted in text
 
 
+def test_a_misspelt_variable_is_a_warning(place: Place) -> None:
+    (said,) = place.load({"XCLAW_MODLE": "a:b", "XCLAW_OF_SOMEBODY_ELSE": "1"}).warnings
+    assert said == "the environment variable XCLAW_MODLE means nothing; did you mean XCLAW_MODEL?"
+
+
 def test_a_variable_with_a_wrong_value_is_named(place: Place) -> None:
     with pytest.raises(UsageError, match=r"XCLAW_MAX_BUDGET_USD: `runtime\.budget_usd` should be a number"):
         place.load({"XCLAW_MAX_BUDGET_USD": "a lot"})
@@ -293,11 +298,13 @@ def test_a_project_file_may_name_an_endpoint_on_this_machine_or_one_without_the_
 
 
 def test_explaining_shows_every_value_and_no_secret(place: Place) -> None:
-    place.user('[models.providers.mine]\nbase_url = "u"\napi_key = "sk-2"\nheaders = {X-Token = "sk-3"}\n')
+    place.user(
+        '[models.providers.mine]\nbase_url = "https://me:sk-4@host/v1"\napi_key = "sk-2"\nheaders = {X-Token = "sk-3"}\n'
+    )
     settings = place.load({"OPENAI_API_KEY": "sk-1"})
     shown = repr(settings.explain())
     assert "sk-" not in shown
-    assert "sk-" not in repr(settings)
+    assert all(secret not in repr(settings) for secret in ("sk-1", "sk-2", "sk-3"))
     assert source_of(settings, "models.providers.openai.api_key") == "OPENAI_API_KEY"
     assert "(set, not shown)" in shown
 

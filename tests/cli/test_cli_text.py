@@ -56,4 +56,10 @@ def test_figures_are_for_people_and_an_unknown_cost_is_never_zero() -> None:
     ]
     assert [tokens(count) for count in (0, 9_999, 12_345, 2_500_000)] == ["0", "9,999", "12k", "2.5M"]
     assert tokens(5, estimated=True) == "~5"
-    assert [money(usd) for usd in (0.0, 0.0123, 12.5, None)] == ["$0.00", "$0.0123", "$12.50", "cost unknown"]
+    assert [money(usd) for usd in (0.0, 0.00001, 0.0123, 12.5, None)] == [
+        "$0.00",
+        "under $0.0001",
+        "$0.0123",
+        "$12.50",
+        "cost unknown",
+    ]

@@ -103,7 +103,11 @@ class Xclaw:
         return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     async def start(
-        self, *arguments: str, env: Mapping[str, str], stdin: int = subprocess.DEVNULL
+        self,
+        *arguments: str,
+        env: Mapping[str, str],
+        stdin: int = subprocess.DEVNULL,
+        stdout: int = subprocess.PIPE,
     ) -> asyncio.subprocess.Process:
         """Begin, with pipes, and answer the process."""
         return await asyncio.create_subprocess_exec(
@@ -112,7 +116,7 @@ class Xclaw:
             "xclaw",
             *arguments,
             stdin=stdin,
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             stderr=subprocess.PIPE,
             cwd=self.directory,
             env=self.environment(env),

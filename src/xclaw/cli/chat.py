@@ -11,7 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from xclaw.cli.background import BackgroundApp
-from xclaw.cli.failures import DONE, INTERRUPTED, complain, exit_code_of, guarded
+from xclaw.cli.failures import DONE, INTERRUPTED, READER_GONE, complain, exit_code_of, guarded
 from xclaw.cli.keyboard import Keyboard
 from xclaw.cli.options import WorkOptions
 from xclaw.cli.run import checked_session, request_of
@@ -70,7 +70,9 @@ class Conversation:
         self._session_id = session_id
         self._last_run = ""
         self._spend = Spend()
+        self._presses = 0
         self._interrupts: Interrupts | None = None
+        """Set while a run goes on."""
         self.code = DONE
         """The exit code of the last message that did not succeed."""
 
@@ -89,41 +91,52 @@ class Conversation:
         """Do it, remember a code that is not 0; an error is shown and does not end the chat."""
         code = guarded(body)
         self.code = code or self.code
-        return not sys.stdout.closed
+        return code != READER_GONE
 
     def _send(self, text: str) -> int:
         from xclaw.cli.attachments import with_files
 
         whole = with_files(text, Path.cwd(), complain)
+        self._presses = 0
         future = self._background.start(lambda app: self._ask(app, whole))
         while True:
             try:
                 result = future.result()
             except KeyboardInterrupt:
                 self._interrupt(future)
+            except concurrent.futures.CancelledError:
+                complain("interrupted before the run began")
+                return INTERRUPTED
             else:
                 self._spend += result.spend
                 return exit_code_of(result.outcome)
 
     def _interrupt(self, future: "concurrent.futures.Future[Result]") -> None:
+        """Ctrl-C: the first ends the run, or the wait for it; the second leaves the chat."""
+        self._presses += 1
+        if self._presses > 1:
+            sys.exit(INTERRUPTED)
         if self._interrupts is not None:
             self._background.soon(self._interrupts.interrupt)
-        elif not future.cancel():
-            raise KeyboardInterrupt
+        else:
+            future.cancel()
 
     async def _ask(self, app: "App", text: str) -> "Result":
         from xclaw.cli.text import one_line
         from xclaw.cli.watching import Interrupts, followed, watcher_for
 
-        self._interrupts = Interrupts()
+        interrupts = Interrupts()
         try:
             handle = await app.runs.start(request_of(self._options, text, self._session_id))
+            self._interrupts = interrupts
             self._last_run = handle.root_id
             watcher = watcher_for("text")
-            result = await followed(handle, watcher, self._interrupts)
+            result = await followed(handle, watcher, interrupts)
             watcher.finish(result)
         finally:
             self._interrupts = None
+        if watcher.closed:
+            raise BrokenPipeError
         if result.outcome != "success":
             reason = f": {one_line(result.reason, 500)}" if result.reason else ""
             complain(f"the run ended as {result.outcome}{reason}")

@@ -3,11 +3,12 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast
 
 import typer
 
-from xclaw.settings import Overrides
+if TYPE_CHECKING:
+    from xclaw.settings import Overrides
 
 Options = TypeVar("Options")
 OutputFormat = Literal["text", "json", "stream-json"]
@@ -61,7 +62,9 @@ class WorkOptions:
         bool, typer.Option("--allow-shell", help="Let agents run commands, without a sandbox.")
     ] = False
 
-    def overrides(self) -> Overrides:
+    def overrides(self) -> "Overrides":
+        from xclaw.settings import Overrides
+
         return Overrides(
             models=tuple(part for text in self.model for part in text.split(",") if part.strip()) or None,
             workspace=self.workspace,

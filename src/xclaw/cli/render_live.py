@@ -124,8 +124,10 @@ class LiveRenderer:
         line = Text(f"{'  ' * (speaker.depth - 1)}{'✓' if good else '✗'} {speaker.label} ")
         line.stylize("green" if good else "red")
         line.append(self._figures(speaker, at), "dim")
-        if not good:
-            line.append(f" {event.outcome}: {one_line(event.result.reason, 200)}", "red")
+        if event.outcome != "success":
+            line.append(
+                f" {event.outcome}: {one_line(event.result.reason, 200)}", "yellow" if good else "red"
+            )
         return line
 
     def _add(self, speaker: Speaker, text: str) -> None:
@@ -167,22 +169,28 @@ class LiveRenderer:
 
     def _view(self) -> RenderableType:
         """What the live part shows now; called by the refreshing thread."""
-        working = self._speakers.working()
-        rows = max(LEAST_ROWS, self._console.height - len(working) - 3)
-        tail = Text("\n".join(printable("".join(list(self._text))).split("\n")[-rows:]))
+        now = time.time()
+        speakers = [speaker for speaker in self._speakers if speaker.working]
+        text = printable("".join(list(self._text)))
+        if not text.strip():
+            return self._tree(speakers, now)
+        rows = max(LEAST_ROWS, self._console.height - len(speakers) - 3)
+        tail = Text("\n".join(text.split("\n")[-rows:]))
         tail.truncate(self._console.width * rows)
-        return Group(tail, self._tree(working, time.time()))
+        return Group(tail, self._tree(speakers, now))
 
-    def _tree(self, working: list[Speaker], now: float) -> RenderableType:
-        if not working:
+    def _tree(self, speakers: list[Speaker], now: float) -> RenderableType:
+        """The run itself and the workers below it, each with its figures."""
+        if not speakers:
             return self._spinner
         table = Table.grid(padding=(0, 1))
-        for speaker in working:
+        for speaker in speakers:
             last = "".join(speaker.streamed[-40:]).rstrip().rpartition("\n")[2]
+            doing = speaker.doing or ("" if speaker.is_root else last)
             table.add_row(
                 self._spinner,
-                Text("  " * (speaker.depth - 1) + speaker.label, style="bold"),
-                Text(self._figures(speaker, now), style="dim"),
-                Text(one_line(speaker.doing or last, 60), style="dim italic", no_wrap=True),
+                Text("  " * speaker.depth + speaker.name, style="bold", no_wrap=True),
+                Text(self._figures(speaker, now), style="dim", no_wrap=True),
+                Text(one_line(doing, 60), style="dim italic", no_wrap=True, overflow="ellipsis"),
             )
         return table

@@ -1,5 +1,6 @@
 """Who speaks in a tree: a short label for each run, and what it has spent so far."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from xclaw.cli.text import one_line
@@ -16,7 +17,10 @@ COORDINATION = frozenset({"delegate", "debate", "pipeline", "spawn", "wait"})
 class Speaker:
     """One run as it is shown."""
 
+    name: str
+    """Its agent."""
     label: str
+    """What it is called beside others; empty for the root."""
     depth: int
     started_at: float
     is_root: bool
@@ -34,7 +38,7 @@ class Speakers:
     def __init__(self) -> None:
         self._known: dict[str, Speaker] = {}
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Speaker]:
         return iter(list(self._known.values()))
 
     def working(self) -> list[Speaker]:
@@ -46,10 +50,11 @@ class Speakers:
         run_id, event = entry.address.run_id, entry.event
         speaker = self._known.get(run_id)
         if speaker is None or isinstance(event, RunStarted):
-            name = event.agent if isinstance(event, RunStarted) else "worker"
+            name = one_line(event.agent, LABEL_CHARACTERS) if isinstance(event, RunStarted) else ""
             depth = event.depth if isinstance(event, RunStarted) else 1
             is_root = not entry.address.parent_id
-            speaker = Speaker("" if is_root else self._label(name), depth, entry.at, is_root)
+            label = "" if is_root else self._label(name or "worker")
+            speaker = Speaker(label or name, label, depth, entry.at, is_root)
             self._known[run_id] = speaker
         speaker.spend += spend_of_event(event)
         if isinstance(event, RunEnded):
@@ -58,9 +63,8 @@ class Speakers:
             speaker.doing = ""
         return speaker
 
-    def _label(self, agent: str) -> str:
+    def _label(self, name: str) -> str:
         """The agent's name, numbered when a run of that name is at work already."""
-        name = one_line(agent, LABEL_CHARACTERS) or "worker"
         taken = {speaker.label for speaker in self.working()}
         label, number = name, 1
         while label in taken:

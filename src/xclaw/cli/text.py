@@ -63,4 +63,6 @@ def money(usd: float | None) -> str:
     """US dollars; an unknown cost is said to be unknown."""
     if usd is None:
         return "cost unknown"
+    if 0 < usd < 0.0001:
+        return "under $0.0001"
     return f"${usd:.4f}" if 0 < usd < 1 else f"${usd:.2f}"

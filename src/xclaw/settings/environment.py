@@ -1,7 +1,8 @@
 """Which environment variables mean what, and which model follows from them when none is named."""
 
-import importlib.metadata
+import difflib
 from collections.abc import Callable, Mapping
+from importlib.metadata import PackageNotFoundError, distribution
 
 from xclaw.settings.shape import Key
 
@@ -16,6 +17,9 @@ VARIABLES: dict[str, Key] = {
     "OPENAI_BASE_URL": ("models", "providers", "openai", "base_url"),
     "ANTHROPIC_BASE_URL": ("models", "providers", "anthropic", "base_url"),
 }
+
+OTHER_VARIABLES = ("XCLAW_HOME", "XCLAW_DEBUG")
+"""Variables of ours that are no setting."""
 
 KEY_VARIABLES: dict[str, tuple[str, ...]] = {
     "openai": ("OPENAI_API_KEY",),
@@ -53,6 +57,17 @@ def known_variables(env: Mapping[str, str]) -> list[tuple[str, Key]]:
     return [*VARIABLES.items(), *keys]
 
 
+def misspelt_variables(env: Mapping[str, str]) -> list[str]:
+    """A warning for each variable that was probably meant as one of ours."""
+    known = [*OTHER_VARIABLES, *(name for name in VARIABLES if name.startswith("XCLAW_"))]
+    warnings: list[str] = []
+    for name in sorted(env):
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
+        if name.startswith("XCLAW_") and close and name not in known:
+            warnings.append(f"the environment variable {name} means nothing; did you mean {close[0]}?")
+    return warnings
+
+
 def default_chain(
     env: Mapping[str, str], installed: Callable[[str], bool] | None = None
 ) -> tuple[tuple[str, ...], str]:
@@ -78,7 +93,7 @@ def default_chain(
 def is_installed(package: str) -> bool:
     """Whether a distribution is installed; it is not imported."""
     try:
-        importlib.metadata.distribution(package)
-    except importlib.metadata.PackageNotFoundError:
+        distribution(package)
+    except PackageNotFoundError:
         return False
     return True

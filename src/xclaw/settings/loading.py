@@ -10,7 +10,7 @@ from xclaw.contracts.errors import UsageError
 from xclaw.models.embedded.settings import EmbeddedSettings
 from xclaw.models.settings import ModelsSettings
 from xclaw.runtime.settings import RuntimeSettings
-from xclaw.settings.environment import default_chain, known_variables
+from xclaw.settings.environment import default_chain, known_variables, misspelt_variables
 from xclaw.settings.project_trust import trusted
 from xclaw.settings.shape import Key, Shape, dotted, entry_type, field_hints, shape_of
 from xclaw.settings.sources import USER_FILE, Setting, environment_settings, project_file, read_toml
@@ -103,7 +103,7 @@ def load_settings(*, cwd: Path, env: Mapping[str, str], overrides: Overrides | N
     """
     shape = _shape()
     home = absolute(env.get("XCLAW_HOME", "").strip() or "~/.xclaw", cwd, env)
-    warnings: list[str] = []
+    warnings = misspelt_variables(env)
     files: list[Path] = []
     user: list[Setting] = []
     project: list[Setting] = []

@@ -1,6 +1,7 @@
 """Turns what somebody wrote into a value of the type that a room declared, or says what is wrong."""
 
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, cast, get_args, get_origin
@@ -71,6 +72,8 @@ def redacted(key: Key, value: object) -> object:
     """`value` for showing: what may be a secret is replaced by a mark that it is set."""
     if key[-1] in SECRET_NAMES and value:
         return "(set, not shown)"
+    if key[-1] == "base_url" and isinstance(value, str):
+        return re.sub(r"//[^/@]*@", "//(not shown)@", value)
     return value
 
 

@@ -37,9 +37,13 @@ _DESCRIPTION = (
 class DebateTool:
     """Runs the seats of each round at once. A seat that fails stops nobody; cancelling ends all."""
 
+    replayable: bool = True
+    """The same call finds the seats that had answered."""
+    timeout_s: float | None = None
+
     def __init__(self, find_artifact: FindArtifact) -> None:
         self._find_artifact = find_artifact
-        self._spec = ToolSpec(
+        self.spec = ToolSpec(
             "debate",
             _DESCRIPTION,
             {
@@ -57,19 +61,6 @@ class DebateTool:
                 "required": ["question", "agents"],
             },
         )
-
-    @property
-    def spec(self) -> ToolSpec:
-        return self._spec
-
-    @property
-    def replayable(self) -> bool:
-        """Yes: the same call finds the seats that had answered."""
-        return True
-
-    @property
-    def timeout_s(self) -> float | None:
-        return None
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutput:
         debate = _checked(arguments, context)

@@ -25,12 +25,16 @@ The task must contain everything: goal, material or its path, constraints, what 
 class DelegateTool:
     """Runs one child and renders its result. Owns nothing of a call; cancelling ends the child."""
 
+    replayable: bool = True
+    """The same call finds the child that it had started."""
+    timeout_s: float | None = None
+
     def __init__(self, find_artifact: FindArtifact, roster: Mapping[str, str] | None = None) -> None:
         """`roster` (name to description) is told to the model."""
         self._find_artifact = find_artifact
         listed = "".join(f"\n- {name}: {text}" for name, text in (roster or {}).items())
         description = f"{_DESCRIPTION}\nSpecialists:{listed}" if listed else _DESCRIPTION
-        self._spec = ToolSpec(
+        self.spec = ToolSpec(
             "delegate",
             description,
             {
@@ -44,19 +48,6 @@ class DelegateTool:
                 "required": ["agent", "task"],
             },
         )
-
-    @property
-    def spec(self) -> ToolSpec:
-        return self._spec
-
-    @property
-    def replayable(self) -> bool:
-        """Yes: the same call finds the child that it had started."""
-        return True
-
-    @property
-    def timeout_s(self) -> float | None:
-        return None
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutput:
         agent = known_agent(context.spawn, text_argument(arguments, "agent", '"coder"'))

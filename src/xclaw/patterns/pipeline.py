@@ -50,6 +50,10 @@ class _Finished:
 class PipelineTool:
     """Runs the steps one after the other. Cancelling ends the running step."""
 
+    replayable: bool = True
+    """The same call finds the steps that it had run."""
+    timeout_s: float | None = None
+
     def __init__(self, find_artifact: FindArtifact) -> None:
         self._find_artifact = find_artifact
         step: dict[str, object] = {
@@ -58,24 +62,11 @@ class PipelineTool:
             "required": ["agent", "task"],
         }
         steps = list_of(step, f"The steps in order, e.g. {_EXAMPLE}")
-        self._spec = ToolSpec(
+        self.spec = ToolSpec(
             "pipeline",
             _DESCRIPTION,
             {"type": "object", "properties": {"steps": steps}, "required": ["steps"]},
         )
-
-    @property
-    def spec(self) -> ToolSpec:
-        return self._spec
-
-    @property
-    def replayable(self) -> bool:
-        """Yes: the same call finds the steps that it had run."""
-        return True
-
-    @property
-    def timeout_s(self) -> float | None:
-        return None
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutput:
         steps = self._checked_steps(arguments.get("steps"), context)

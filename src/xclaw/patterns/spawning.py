@@ -22,9 +22,13 @@ ISOLATIONS = ("local",)
 class SpawnTool:
     """Starts a background child and answers at once. Cancelling the call leaves the child running."""
 
+    replayable: bool = True
+    """The same call finds the child that it had started."""
+    timeout_s: float | None = None
+
     def __init__(self, find_artifact: FindArtifact) -> None:
         self._find_artifact = find_artifact
-        self._spec = ToolSpec(
+        self.spec = ToolSpec(
             "spawn",
             "Start a specialist in the background: answers {agent_id, status: running} at once; its result "
             "comes as a notification, or from wait. For long work that you do not need at once.",
@@ -41,19 +45,6 @@ class SpawnTool:
                 "required": ["agent", "prompt"],
             },
         )
-
-    @property
-    def spec(self) -> ToolSpec:
-        return self._spec
-
-    @property
-    def replayable(self) -> bool:
-        """Yes: the same call finds the child that it had started."""
-        return True
-
-    @property
-    def timeout_s(self) -> float | None:
-        return None
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutput:
         agent = known_agent(context.spawn, text_argument(arguments, "agent", '"coder"'))
@@ -79,8 +70,12 @@ class SpawnTool:
 class WaitTool:
     """Waits for background children and takes their results. Cancelling it leaves them running."""
 
+    replayable: bool = True
+    """It only reads how others ended."""
+    timeout_s: float | None = None
+
     def __init__(self) -> None:
-        self._spec = ToolSpec(
+        self.spec = ToolSpec(
             "wait",
             "Wait until background agents have ended and get their results. One call waits for as long as "
             "it takes; do not poll.",
@@ -99,19 +94,6 @@ class WaitTool:
                 },
             },
         )
-
-    @property
-    def spec(self) -> ToolSpec:
-        return self._spec
-
-    @property
-    def replayable(self) -> bool:
-        """Yes: it only reads how others ended."""
-        return True
-
-    @property
-    def timeout_s(self) -> float | None:
-        return None
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutput:
         timeout_s = optional_seconds(arguments, "timeout_s")

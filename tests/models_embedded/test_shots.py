@@ -8,10 +8,12 @@ from typing import cast
 import jsonschema
 import pytest
 
+from xclaw.contracts.agents import Agent
 from xclaw.contracts.messages import AssistantMessage, ChatMessage, ToolMessage, UserMessage
 from xclaw.contracts.models import ToolSpec
 from xclaw.contracts.tokens import estimate_tokens
 from xclaw.loop.finish import RESULT_SCHEMA, result_schema
+from xclaw.models.embedded.coaching import SmallModelCoaching
 from xclaw.models.embedded.schema import action_schema
 from xclaw.models.embedded.shots import (
     ORCHESTRATOR_TOOLS,
@@ -62,6 +64,7 @@ def conforms(reply: dict[str, object], schema: dict[str, object]) -> bool:
 
 ORCHESTRATOR_SCHEMA = action_schema(COORDINATION, None, agents=AGENTS)
 WORKER_SCHEMA = action_schema(FILES, RESULT_SCHEMA)
+TALKING_WORKER_SCHEMA = action_schema(FILES, None)
 
 
 def test_the_tools_of_small_models_are_the_real_ones() -> None:
@@ -77,7 +80,19 @@ def test_every_example_is_what_the_schema_asks_for(
 ) -> None:
     assert replies(shots)
     for reply in replies(shots):
-        assert conforms(reply, schema), reply
+        asked = TALKING_WORKER_SCHEMA if reply["action"] == "answer" and schema is WORKER_SCHEMA else schema
+        assert conforms(reply, asked), reply
+
+
+def test_workers_answer_without_a_task_header_and_give_a_result_with_one() -> None:
+    """D2, D3: debaters and pipeline steps have no header and end with text."""
+    text = ""
+    for message in worker_shots:
+        if isinstance(message, UserMessage):
+            text = message.text
+        elif isinstance(message, AssistantMessage) and not message.tool_calls:
+            ends_with = "result" if text.startswith("[Task workspace: ") else "answer"
+            assert json.loads(message.text)["action"] == ends_with
 
 
 @pytest.mark.parametrize("shots", [orchestrator_shots, worker_shots])
@@ -103,7 +118,7 @@ def test_an_example_is_a_whole_conversation(shots: Sequence[ChatMessage]) -> Non
 def test_the_examples_show_every_action_and_only_self_contained_tasks() -> None:
     said = replies(orchestrator_shots)
     assert {reply["action"] for reply in said} == {*ORCHESTRATOR_TOOLS, "answer"}
-    assert {reply["action"] for reply in replies(worker_shots)} == {*WORKER_TOOLS, "result"}
+    assert {reply["action"] for reply in replies(worker_shots)} == {*WORKER_TOOLS, "result", "answer"}
     for reply in said:
         if reply["action"] == "delegate":
             assert check(cast("str", reply["task"]), has_inputs=False) is None, reply["task"]
@@ -128,6 +143,24 @@ def test_a_brief_names_the_agents_and_keeps_its_json_examples_whole() -> None:
         "answer",
     ]
     assert "{{input}}" in brief
+
+
+def test_a_small_orchestrator_is_told_what_is_done() -> None:
+    assert SmallModelCoaching().note(["coder", "writer"]) == (
+        "(Done: coder, writer. Go on with the next part, or end with answer.)"
+    )
+
+
+def test_coaching_gives_short_prompts_few_tools_and_fitting_examples() -> None:
+    coaching = SmallModelCoaching()
+    boss = Agent("boss", "Plans.", "Long.\n\nLonger.", orchestrator=True)
+    coder = Agent("coder", "Codes.", "You write\ncode.\n\n## Details\nMany.")
+    assert coaching.brief(coder, {}).startswith("You write code.\n\nAnswer with one JSON object")
+    assert "Details" not in coaching.brief(coder, {})
+    assert "- coder: Codes." in coaching.brief(boss, {"coder": "Codes."})
+    assert coaching.tools(boss, ["delegate", "spawn", "wait", "deliver"]) == ("delegate",)
+    assert coaching.tools(coder, ["view_file", "list_dir", "deliver"]) == ("view_file", "deliver")
+    assert (coaching.shots(boss), coaching.shots(coder)) == (orchestrator_shots, worker_shots)
 
 
 def _end_of_object(line: str) -> int:
@@ -200,6 +233,12 @@ def test_a_tasks_own_schema_replaces_the_summary() -> None:
 def test_a_file_is_never_cut_by_the_schema() -> None:
     """A cut string would pass for a whole file; the output limit says that it was cut."""
     assert conforms({"action": "deliver", "path": "a.py", "content": "x" * 100_000}, WORKER_SCHEMA)
+
+
+def test_a_file_name_begins_with_no_space() -> None:
+    assert not conforms({"action": "deliver", "path": " a.py", "content": "x"}, WORKER_SCHEMA)
+    assert not conforms({"action": "deliver", "path": "", "content": "x"}, WORKER_SCHEMA)
+    assert conforms({"action": "view_file", "path": "/work/a b/文件.py"}, WORKER_SCHEMA)
 
 
 def test_parameters_of_any_tool_are_reduced_to_the_required_ones() -> None:

@@ -11,6 +11,7 @@ from xclaw.models.embedded.shots import (
     WORKER_TOOLS,
     orchestrator_brief,
     orchestrator_shots,
+    progress_note,
     worker_brief,
     worker_shots,
 )
@@ -33,6 +34,10 @@ class SmallModelCoaching:
 
     def shots(self, agent: Agent) -> tuple[ChatMessage, ...]:
         return orchestrator_shots if agent.orchestrator else worker_shots
+
+    def note(self, done: Sequence[str]) -> str:
+        """What an orchestrator is shown after a tool output instead of the task state."""
+        return progress_note(done)
 
     def schema(
         self,

@@ -14,6 +14,8 @@ _MAX_TEXT = 2_000
 _MAX_ITEMS = 5
 _UNBOUNDED = frozenset({"content"})
 """A file is not cut by the schema, which would pass for a whole one: the output limit says that it was."""
+_PATH = {"type": "string", "pattern": r"^\S[^\n]{0,250}$"}
+"""Small models like to begin a file name with a space."""
 _AGENT = frozenset({"agent", "agents"})
 
 
@@ -49,6 +51,8 @@ def _parameter(name: str, asked: Mapping[str, object], agents: Sequence[str]) ->
     kind = asked.get("type")
     if name == "agent" and agents:
         return {"enum": list(agents)}
+    if name == "path" and kind == "string":
+        return dict(_PATH)
     if kind == "array":
         return _array(name, asked, agents)
     if kind == "object" and _mapping(asked.get("properties")):

@@ -37,6 +37,7 @@ Answer with one JSON object per turn, nothing else:
 What comes back starts with "tool output:".
 {"action":"result","status":"success","summary_data":{"summary":"..."},"artifact_pointers":{}} ends. Deliver \
 every file that the task asks for first, each one once. status is "error" if the task cannot be done.
+{"action":"answer","text":"..."} ends instead when the text begins without a [Task workspace: ...] header.
 In JSON a line break in a file is \\n, a backslash \\\\, a quote \\". Write in the language of the task."""
 
 
@@ -256,6 +257,49 @@ _REVIEW_IN_CHINESE = (
     )
 )
 
+_REVIEW_IN_ENGLISH = (
+    _Example(
+        _task(
+            "5a6b7c",
+            "Review /work/shared/2d3e4f/parse.py: list each problem with its fix.",
+            "/work/shared/2d3e4f/parse.py",
+        )
+    )
+    .call(
+        "view_file",
+        "def parse(line):\n    return int(line.split(',')[1])",
+        path="/work/shared/2d3e4f/parse.py",
+    )
+    .end(
+        action="result",
+        status="success",
+        summary_data={
+            "summary": "1. A line without a comma raises IndexError: check the number of fields. 2. No docstring: say "
+            "which field is returned."
+        },
+        artifact_pointers={},
+    )
+)
+
+_DOCUMENT_IN_ENGLISH = (
+    _Example(
+        _task("8d9e0f", "Write USAGE.md for the Python module parse.py with parse(line). Deliver USAGE.md.")
+    )
+    .call(
+        "deliver",
+        "delivered: /work/shared/8d9e0f/USAGE.md",
+        path="USAGE.md",
+        content="# parse.py\n\nReads the second field of a line as a number.\n\n```python\nfrom parse import parse\n\n"
+        'print(parse("a,5"))  # 5\n```\n',
+    )
+    .end(
+        action="result",
+        status="success",
+        summary_data={"summary": "A short page with one example."},
+        artifact_pointers={},
+    )
+)
+
 _DOCUMENT_IN_CHINESE = (
     _Example(_task("0d1e2f", "为温度换算模块 temperature.py 写使用说明 USAGE.md。交付 USAGE.md。"))
     .call(
@@ -273,5 +317,24 @@ _DOCUMENT_IN_CHINESE = (
     )
 )
 
-worker_shots: tuple[ChatMessage, ...] = (*_REVIEW_IN_CHINESE, *_DOCUMENT_IN_CHINESE, *_CODE_WITH_TESTS)
-"""Reading, a document, and a task of two files last. Deliver before the result, in each of them."""
+_OPINION = _Example("Should a team of three people use microservices?").end(
+    action="answer",
+    text="No. Three people gain little from separate deployments and pay for network errors, versions and monitoring. "
+    "Start with one well divided application.",
+)
+
+_STEP = _Example("提取这段话中的数字：去年销售额增长 4%，达到 2000 万元。").end(
+    action="answer", text="销售额增长：4%；销售额：2000 万元。"
+)
+
+worker_shots: tuple[ChatMessage, ...] = (
+    *_OPINION,
+    *_STEP,
+    *_REVIEW_IN_CHINESE,
+    *_DOCUMENT_IN_CHINESE,
+    *_REVIEW_IN_ENGLISH,
+    *_DOCUMENT_IN_ENGLISH,
+    *_CODE_WITH_TESTS,
+)
+"""Text without a header is answered; a task is delivered before its result. Kinds of work come in both
+languages, since the example of a kind decides in which one it is done. Two files come last."""

@@ -42,6 +42,9 @@ class _Passing:
     def delivery_dir(self) -> str:
         return self.right.delivery_dir
 
+    def prepare(self) -> None:
+        self.right.prepare()
+
     def grant(self, pointers: tuple[Pointer, ...]) -> None:
         self.right.grant(pointers)
 

@@ -1,6 +1,7 @@
 """The shell tool on real processes: bounded, silent, and nothing left afterwards."""
 
 import asyncio
+import dataclasses
 import os
 import signal
 import subprocess
@@ -15,6 +16,8 @@ from tools.workspaces_for_tools import Setup, make_setup
 from xclaw.contracts.errors import ToolFailed
 from xclaw.contracts.tools import ToolOutput
 from xclaw.tools.shell import ShellSettings, shell_tool
+from xclaw.workspaces.local import LocalWorkspaces
+from xclaw.workspaces.settings import WorkspaceSettings
 
 SETTINGS = ShellSettings(grace_s=0.2)
 
@@ -244,3 +247,11 @@ def test_descriptors_do_not_pile_up(tmp_path: Path) -> None:
 
 def test_a_command_is_never_run_again_by_itself() -> None:
     assert not shell_tool(SETTINGS).replayable
+
+
+def test_the_first_command_of_a_run_finds_its_directories(tmp_path: Path) -> None:
+    settings = WorkspaceSettings(str(tmp_path), durable=False)
+    workspace = LocalWorkspaces(settings).open("coder", "def456", "run-2")
+    setup = make_setup(tmp_path)
+    setup.context = dataclasses.replace(setup.context, workspace=workspace)
+    assert run(setup, f"pwd && ls {workspace.delivery_dir}").content.startswith(workspace.private_dir)

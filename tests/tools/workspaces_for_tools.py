@@ -55,6 +55,7 @@ class Setup:
 def make_setup(root: Path, *, mode: str = "host") -> Setup:
     settings = WorkspaceSettings(str(root), mode="full" if mode == "full" else "host", durable=False)
     workspace = LocalWorkspaces(settings).open("coder", "abc123", "run-1")
+    workspace.prepare()
     events: list[Event] = []
     context = ToolContext("run-1", "cli", "coder", "call-1", "do it", workspace, NoSpawn(), events.append)
     return Setup(context, events)

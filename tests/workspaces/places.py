@@ -14,7 +14,9 @@ def workspaces(root: Path, *, durable: bool = False, path_rules: PathRules = "po
 
 
 def workspace(root: Path, agent: str = "coder", task: str = "task", run: str = "run-1") -> LocalWorkspace:
-    return workspaces(root).open(agent, task, run)
+    opened = workspaces(root).open(agent, task, run)
+    opened.prepare()
+    return opened
 
 
 def snapshot(root: Path) -> dict[str, tuple[str, bytes]]:

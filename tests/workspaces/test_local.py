@@ -48,6 +48,52 @@ def test_two_sessions_with_one_task_id_do_not_meet(tmp_path: Path) -> None:
         assert (again.private_dir, again.delivery_dir) == (opened.private_dir, opened.delivery_dir)
 
 
+def test_a_run_that_writes_nothing_leaves_nothing(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    task = task_id_from("run-1")
+    run = workspaces(root).open("coder", task, "run-1")
+    for path in (".", run.private_dir, run.delivery_dir):
+        assert run.list_directory(path) == []
+    for path in ("a.txt", f"{run.delivery_dir}/a.txt"):
+        with pytest.raises(ToolFailed, match="does not exist"):
+            run.read(path)
+    with pytest.raises(ToolFailed, match="does not exist"):
+        run.list_directory("sub")
+    assert run.verify("a.txt") is None
+    assert run.delivered() == []
+    assert not root.exists()
+
+
+def test_two_living_runs_with_one_task_id_are_named_apart_before_they_write(tmp_path: Path) -> None:
+    """I06: the names are in the task's header at once, and they are the same after a restart."""
+    task, first_run, second_run = colliding_runs()
+    opened = workspaces(tmp_path)
+    first = opened.open("coder", task, first_run)
+    second = opened.open("coder", task, second_run)
+    assert len({first.private_dir, first.delivery_dir, second.private_dir, second.delivery_dir}) == 4
+    restarted = workspaces(tmp_path)
+    again = [restarted.open("coder", task, run) for run in (second_run, first_run)]
+    assert [run.delivery_dir for run in again] == [second.delivery_dir, first.delivery_dir]
+
+
+def test_of_two_processes_with_one_task_id_the_later_writer_moves(tmp_path: Path) -> None:
+    """I06: both were named the same place before either wrote to it; still nobody sees the other's."""
+    task, first_run, second_run = colliding_runs()
+    first = workspaces(tmp_path).open("coder", task, first_run)
+    second = workspaces(tmp_path).open("coder", task, second_run)
+    secret = first.write("a.txt", b"secret")
+    pointer = first.deliver("a.txt", b"secret")
+    assert second.list_directory(".") == []
+    assert second.verify("a.txt") is None
+    for path in ("a.txt", secret, pointer.path):
+        with pytest.raises(ToolFailed):
+            second.read(path)
+    assert Path(second.write("b.txt", b"x")).parent != Path(secret).parent
+    assert second.deliver("a.txt", b"mine").version == 1
+    assert first.read("a.txt").text == "secret"
+    assert [item.name for item in first.list_directory(".")] == ["a.txt"]
+
+
 def test_runs_of_one_session_share_its_files(tmp_path: Path) -> None:
     workspace(tmp_path, "orchestrator", "cli", "run-1").write("notes.txt", b"kept")
     assert workspace(tmp_path, "orchestrator", "cli", "run-2").read("notes.txt").text == "kept"

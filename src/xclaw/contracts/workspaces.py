@@ -39,6 +39,11 @@ class Workspace(Protocol):
     @property
     def delivery_dir(self) -> str: ...
 
+    def prepare(self) -> None:
+        """Make both directories, for a program that is started in them. The other methods need no such
+        call: what is not there yet lists as empty."""
+        ...
+
     def grant(self, pointers: tuple[Pointer, ...]) -> None:
         """Let this run read these artifacts, and nothing beside them."""
         ...
@@ -74,7 +79,8 @@ class Workspaces(Protocol):
     """Hands out workspaces; owns the layout of SPEC F1."""
 
     def open(self, agent: str, task_id: str, run_id: str) -> Workspace:
-        """The workspace of one run; created on first use, the same again after a restart."""
+        """The workspace of one run: its places are named at once, made when it first writes, and the
+        same again after a restart."""
         ...
 
     def find(self, path: str) -> Pointer | None:

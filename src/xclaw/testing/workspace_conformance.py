@@ -25,13 +25,18 @@ HANG_S = 5.0
 """A read that has not come back after this many seconds hangs."""
 
 
-def check_directories_exist_and_are_apart(make: WorkspacesFactory, root: Path) -> None:
-    """Each run of a task has its own private directory; a task's deliveries are in one place."""
+def check_directories_are_apart(make: WorkspacesFactory, root: Path) -> None:
+    """Each run of a task has its own private directory; a task's deliveries are in one place. They list
+    as empty before they exist, and exist once they are prepared."""
     workspaces = make(root)
     coder = workspaces.open("coder", "aaaaaa", "run1")
     other = workspaces.open("coder", "bbbbbb", "run2")
     places = [coder.private_dir, coder.delivery_dir, other.private_dir, other.delivery_dir]
     assert len(set(places)) == 4, f"not four directories: {places}"
+    for path in (".", coder.private_dir, coder.delivery_dir):
+        assert coder.list_directory(path) == [], f"{path} is not empty at first"
+    coder.prepare()
+    other.prepare()
     for place in places:
         assert Path(place).is_absolute(), f"{place} is not absolute"
         assert Path(place).is_dir(), f"{place} does not exist"
@@ -250,7 +255,7 @@ def check_names_are_no_paths(make: WorkspacesFactory, root: Path) -> None:
 
 
 WORKSPACE_CHECKS: tuple[WorkspaceCheck, ...] = (
-    check_directories_exist_and_are_apart,
+    check_directories_are_apart,
     check_files_come_back,
     check_any_bytes_are_read,
     check_nothing_outside_is_reached,
@@ -272,7 +277,9 @@ def check_name(check: Callable[..., object]) -> str:
 
 
 def _open(make: WorkspacesFactory, root: Path) -> Workspace:
-    return make(root).open("coder", "aaaaaa", "run1")
+    workspace = make(root).open("coder", "aaaaaa", "run1")
+    workspace.prepare()
+    return workspace
 
 
 def _secret(directory: Path) -> Path:

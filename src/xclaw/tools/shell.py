@@ -1,6 +1,7 @@
 """The tool that runs commands on this machine, for those who turn it on. No sandbox: SPEC F3's full
 mode is where commands are contained. Here they are bounded, silent and never outlive their call."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,7 @@ def shell_tool(settings: ShellSettings) -> FunctionTool:
             command: The command line.
             timeout_s: Seconds after which it is killed.
         """
+        await asyncio.to_thread(context.workspace.prepare)
         directory = context.workspace.private_dir
         wanted = settings.timeout_s if timeout_s is None else timeout_s
         if not wanted > 0:

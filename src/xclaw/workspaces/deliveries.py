@@ -67,6 +67,10 @@ class Deliveries:
         self.region = Region(root, ("shared", task))
         self._index = Place(Region(root, (".deliveries",)), (f"{task}.jsonl",))
 
+    def is_recorded(self) -> bool:
+        """Whether anybody has claimed the task or delivered to it. Cheap: one look at the disk."""
+        return os.path.lexists(self._index.path)
+
     def claim(self, run_id: str) -> bool:
         """Make the task `run_id`'s own; False when it belongs to another run."""
         if self._lines():

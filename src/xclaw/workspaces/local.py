@@ -1,21 +1,16 @@
 """Workspaces as directories on this machine (SPEC F1)."""
 
 import os
-from pathlib import Path
+import threading
+from weakref import WeakValueDictionary
 
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.errors import ToolFailed
 from xclaw.contracts.ids import task_id_from
-from xclaw.workspaces.containment import (
-    OutsideVisible,
-    Place,
-    Region,
-    absolute_parts,
-    locate,
-    opened_directory,
-)
+from xclaw.workspaces.containment import OutsideVisible, Region, absolute_parts, locate
 from xclaw.workspaces.deliveries import Deliveries
-from xclaw.workspaces.names import MARK, safe_component, split_path
+from xclaw.workspaces.homes import Home
+from xclaw.workspaces.names import safe_component, split_path
 from xclaw.workspaces.settings import WorkspaceSettings
 from xclaw.workspaces.workspace import LocalWorkspace
 
@@ -33,22 +28,33 @@ class LocalWorkspaces:
 
     def __init__(self, settings: WorkspaceSettings) -> None:
         self._settings = settings
-        self._root_path = os.path.realpath(settings.root)
-        self._root = absolute_parts(self._root_path)
+        self._root = absolute_parts(os.path.realpath(settings.root))
+        self._opening = threading.Lock()
+        self._homes: WeakValueDictionary[str, Home] = WeakValueDictionary()
+        """Of runs with a task of their own, by the place each was named first."""
 
     def open(self, agent: str, task_id: str, run_id: str) -> LocalWorkspace:
-        """Raises `UsageError` for a name with control characters, `OSError` when the disk refuses."""
+        """Names the run's directories; they are made when it first writes.
+
+        Raises `UsageError` for a name with control characters, `OSError` when the disk refuses.
+        """
         agent_part = safe_component(agent)
         task_part = safe_component(task_id or run_id)
-        Path(self._root_path).mkdir(mode=0o700, parents=True, exist_ok=True)
-        if _is_made_for(task_id, run_id) and not self._deliveries(task_part).claim(run_id):
-            task_part = f"{task_part}{MARK}{safe_component(run_id)}"
-        deliveries = self._deliveries(task_part)
-        private = Region(self._root, ("agents", agent_part, task_part))
-        for region in (private, deliveries.region):
-            with opened_directory(Place(region, ()), (), create=True):
-                pass
-        return LocalWorkspace(self._settings, private, deliveries, agent, run_id)
+        exclusive = _is_made_for(task_id, run_id)
+        with self._opening:
+            if exclusive:
+                self._settle_other(task_part, run_id)
+            home = Home(
+                self._root,
+                agent_part,
+                task_part,
+                run_id,
+                exclusive=exclusive,
+                durable=self._settings.durable,
+            )
+            if exclusive:
+                self._homes[task_part] = home
+        return LocalWorkspace(self._settings, home, agent, run_id)
 
     def find(self, path: str) -> Pointer | None:
         try:
@@ -59,10 +65,13 @@ class LocalWorkspaces:
             return None
         if not is_absolute or len(place.parts) < 2:
             return None
-        return self._deliveries(place.parts[0]).verify(place.parts[1:])
+        return Deliveries(self._root, place.parts[0]).verify(place.parts[1:])
 
-    def _deliveries(self, task_part: str) -> Deliveries:
-        return Deliveries(self._root, task_part, durable=self._settings.durable)
+    def _settle_other(self, task_part: str, run_id: str) -> None:
+        """Where a living run was named the same place, it claims it now: it was there first."""
+        other = self._homes.get(task_part)
+        if other is not None and other.run_id != run_id:
+            other.claim()
 
 
 def _is_made_for(task_id: str, run_id: str) -> bool:

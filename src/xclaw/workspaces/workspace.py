@@ -25,6 +25,7 @@ from xclaw.workspaces.containment import (
 from xclaw.workspaces.deliveries import Deliveries
 from xclaw.workspaces.disk import read_slice, replace_file
 from xclaw.workspaces.grants import Grants
+from xclaw.workspaces.homes import Home
 from xclaw.workspaces.names import (
     TEMPORARY_PREFIX,
     check_new_names,
@@ -51,18 +52,27 @@ class LocalWorkspace:
     def __init__(
         self,
         settings: WorkspaceSettings,
-        private: Region,
-        deliveries: Deliveries,
+        home: Home,
         agent: str,
         run_id: str,
     ) -> None:
         self._settings = settings
-        self._private = private
-        self._deliveries = deliveries
-        self._visible = (private, deliveries.region)
+        self._home = home
         self._agent = agent
         self._run_id = run_id
         self._grants = Grants()
+
+    @property
+    def _private(self) -> Region:
+        return self._home.private
+
+    @property
+    def _deliveries(self) -> Deliveries:
+        return self._home.deliveries
+
+    @property
+    def _visible(self) -> tuple[Region, ...]:
+        return self._home.visible
 
     @property
     def private_dir(self) -> str:
@@ -72,6 +82,9 @@ class LocalWorkspace:
     def delivery_dir(self) -> str:
         return self._deliveries.region.path
 
+    def prepare(self) -> None:
+        self._home.make()
+
     def grant(self, pointers: tuple[Pointer, ...]) -> None:
         self._grants.add(pointers)
 
@@ -79,6 +92,7 @@ class LocalWorkspace:
         if offset < 0 or limit < 1:
             raise ToolFailed(f"offset must be 0 or more and limit 1 or more, not {offset} and {limit}")
         limit = min(limit, self._settings.max_read_bytes)
+        self._home.look()
         with self._explained(path, "read"):
             place, follow, granted = self._readable(path)
             with opened_file(place, follow) as (descriptor, status):
@@ -87,24 +101,33 @@ class LocalWorkspace:
                 return read_slice(descriptor, status.st_size, offset, limit)
 
     def list_directory(self, path: str) -> list[DirectoryItem]:
+        self._home.look()
+        items: list[DirectoryItem] = []
         with self._explained(path, "list"):
             place = self._located(path)
-            with opened_directory(place, self._visible) as directory, os.scandir(directory) as entries:
-                items: list[DirectoryItem] = []
-                for entry in itertools.islice(entries, self._settings.max_entries):
-                    if not entry.name.startswith(TEMPORARY_PREFIX):
-                        items.extend(_items(entry))
+            try:
+                with opened_directory(place, self._visible) as directory, os.scandir(directory) as entries:
+                    for entry in itertools.islice(entries, self._settings.max_entries):
+                        if not entry.name.startswith(TEMPORARY_PREFIX):
+                            items.extend(_items(entry))
+            except FileNotFoundError:
+                if place.parts:
+                    raise
+                return []  # the run's own directory, which is made when something is written to it
         return sorted(items, key=lambda item: item.name)
 
     def write(self, path: str, content: bytes) -> str:
         self._check_size(content)
         with self._explained(path, "write"):
+            self._home.look()
             place = self._located(path)
             check_new_names(place.parts)
             if place.region != self._private:
                 raise ToolFailed(f"{shown(path)} is a delivered place; use deliver, or write a relative path")
             if not place.parts or path.endswith("/"):
                 raise ToolFailed(f"{shown(path)} names a directory; name a file")
+            self._home.claim()
+            place = Place(self._private, place.parts)  # the claim may have moved it
             with opened_parent(place, self._visible, create=True) as parent:
                 return self._replace(parent, content)
 
@@ -113,11 +136,14 @@ class LocalWorkspace:
         if not content:
             raise ToolFailed("there is nothing to deliver: the content is empty; deliver the finished file")
         with self._explained(path, "deliver"):
+            self._home.look()
             parts = self._deliverable(path)
             check_new_names(parts)
+            self._home.claim()
             return self._deliveries.deliver(parts, content, self._agent, self._run_id)
 
     def verify(self, path: str) -> Pointer | None:
+        self._home.look()
         try:
             is_absolute, parts = split_path(path, self._settings.path_rules)
             if is_absolute:
@@ -131,6 +157,7 @@ class LocalWorkspace:
             return None
 
     def delivered(self) -> list[Pointer]:
+        self._home.look()
         return self._deliveries.delivered_by(self._run_id)
 
     def spill(self, name: str, content: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from xclaw.contracts.events import Event
+from xclaw.contracts.messages import ToolCall
 from xclaw.contracts.models import ToolSpec
 from xclaw.contracts.spawn import Spawn
 from xclaw.contracts.workspaces import Workspace
@@ -33,6 +34,8 @@ class ToolContext:
     spawn: Spawn
     record: Callable[[Event], None]
     """Journal an event in this run's stream."""
+    turn_calls: tuple[ToolCall, ...] = ()
+    """Every call that the model made in this turn, this one among them, in order."""
 
 
 class Tool(Protocol):

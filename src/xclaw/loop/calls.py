@@ -89,6 +89,7 @@ def _context(parts: Parts, call: ToolCall) -> ToolContext:
         workspace=parts.workspace,
         spawn=parts.spawn_for(call.id),
         record=parts.log.record,
+        turn_calls=parts.state.turn_calls,
     )
 
 

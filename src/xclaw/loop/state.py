@@ -73,7 +73,8 @@ class RunState:
         """Why the last answer ended."""
         self.malformed = False
         """The last answer was neither an action nor an answer."""
-        self._batch: tuple[ToolCall, ...] = ()
+        self.turn_calls: tuple[ToolCall, ...] = ()
+        """Every call of the last answer, until all of them have a result."""
         self._results: dict[str, ToolMessage] = {}
         self._deferred: list[ChatMessage] = []
         self._guard = RepeatGuard()
@@ -160,10 +161,10 @@ class RunState:
         self.open_turn, self.finish, self.malformed = None, event.finish, False
         self.spend += spend_of_call(event.usage, event.cost_usd)
         self._append(event.message)
-        self._batch = event.message.tool_calls
-        self.pending = {call.id: call for call in self._batch}
+        self.turn_calls = event.message.tool_calls
+        self.pending = {call.id: call for call in self.turn_calls}
         self._results = {}
-        if self._batch:
+        if self.turn_calls:
             self.corrections = 0
 
     def _call_ended(self, event: ToolCallEnded) -> None:
@@ -178,7 +179,7 @@ class RunState:
         """All results are in: append them in the order of the calls, whatever order they came in."""
         verdicts: list[Verdict] = ["ok"]
         noted: set[tuple[str, str, str]] = set()
-        for call in self._batch:
+        for call in self.turn_calls:
             result = self._results[call.id]
             self._append(result)
             # Equal calls of one answer were written before any result was seen: they count once.
@@ -187,7 +188,7 @@ class RunState:
                 noted.add(once)
                 verdicts.append(self._guard.note(call.name, call.arguments, result.content, result.ok))
         self.verdict = max(verdicts, key=_SEVERITY.index)
-        self._batch = ()
+        self.turn_calls = ()
         for message in self._deferred:
             self._append(message)
         self._deferred = []
@@ -219,7 +220,7 @@ class RunState:
         for call in list(self.pending.values()):
             self._results[call.id] = ToolMessage(call.id, call.name, INTERRUPTED, ok=False)
         self.pending = {}
-        if self._batch:
+        if self.turn_calls:
             self._flush()
 
 

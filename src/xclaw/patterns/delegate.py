@@ -1,6 +1,8 @@
 """delegate: one part of the work to one specialist (SPEC D1)."""
 
+import json
 from collections.abc import Mapping
+from typing import cast
 
 from xclaw.contracts.errors import SpawnRefused, ToolFailed
 from xclaw.contracts.events import Warned
@@ -55,7 +57,7 @@ class DelegateTool:
         schema = schema_argument(arguments.get("output_schema"))
         inputs = await handed_on(arguments.get("inputs"), [text], self._find_artifact, context.workspace)
         refuse_dangling(text, context, has_inputs=bool(inputs))
-        note = hint(context.request, [text])
+        note = hint(context.request, _handed_out(context, text))
         if note:
             context.record(Warned("fan_out", note))
         task = Task(agent, text, "delegate", key=f"{agent}#0", inputs=inputs, output_schema=schema)
@@ -64,6 +66,24 @@ class DelegateTool:
         except SpawnRefused as error:
             raise ToolFailed(str(error)) from None
         return ToolOutput(render_result(result, note), ok=result.succeeded)
+
+
+def _handed_out(context: ToolContext, text: str) -> list[str]:
+    """The tasks of all delegates of this turn, which start at the same time; the first one's call
+    speaks for all, so the others see their own only."""
+    delegates = [call for call in context.turn_calls if call.name == "delegate"]
+    if not delegates or delegates[0].id != context.call_id:
+        return [text]
+    return [text, *(task for call in delegates[1:] if (task := _task_of(call.arguments)))]
+
+
+def _task_of(arguments: str) -> str:
+    try:
+        decoded: object = json.loads(arguments)
+    except ValueError:
+        return ""
+    task = cast("dict[str, object]", decoded).get("task") if isinstance(decoded, dict) else None
+    return task if isinstance(task, str) else ""
 
 
 def refuse_dangling(text: str, context: ToolContext, *, has_inputs: bool, place: str = "task") -> None:

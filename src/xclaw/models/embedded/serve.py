@@ -21,6 +21,15 @@ from typing import Protocol, cast
 PROMPT_CACHE_MIB = 256
 """Host memory for prompts of other roles. llama.cpp's own default is 8 GiB, too much for a laptop."""
 
+REPETITION = {
+    "dry_multiplier": 0.8,
+    "dry_base": 1.75,
+    "dry_allowed_length": 16,
+    "dry_penalty_last_n": 96,
+}
+"""Ends sentences that go round in circles, which greedy decoding of a small model falls into. Only long
+and recent repeats count (tokens), so that code and copied text stay as they are."""
+
 _PR_SET_PDEATHSIG = 1
 _QUIET = 2
 """llama.cpp's verbosity: warnings and errors. A line for each request would fill the disk."""
@@ -70,6 +79,8 @@ def start(model: str, *, context_tokens: int, threads: int, key: str) -> _Server
     params.endpoint_slots = False
     params.cache_ram_mib = PROMPT_CACHE_MIB
     params.verbosity = _QUIET
+    for name, value in REPETITION.items():
+        setattr(params.sampling, name, value)
     return cast("_Server", llama.Server(params))
 
 

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from functools import lru_cache
 
 NAME_CHARACTERS = 120
 """The longest name of an agent."""
@@ -21,7 +22,12 @@ def agent_key(name: str) -> str:
     the name, "@", a label such as "Role:", Markdown emphasis and escapes, invisible characters, and the
     difference between space, "-" and "_" inside the name.
     """
-    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name[:FOLDED_CHARACTERS]).casefold())
+    return _folded(name[:FOLDED_CHARACTERS])
+
+
+@lru_cache(maxsize=512)  # asked for several times in each run, always of the same few names
+def _folded(name: str) -> str:
+    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     text = "".join(character for character in text if unicodedata.category(character) != "Cf")
     text = _MARKDOWN_ESCAPE.sub(lambda match: match.group(1) or "", text)
     previous = None

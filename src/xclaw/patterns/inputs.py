@@ -34,6 +34,8 @@ async def handed_on(
     theirs. Raises `ToolFailed` for an input that is no such artifact; a path in a text that is none is
     left alone, since it may be anything.
     """
+    if value in (None, "", []) and not any("shared" in text for text in texts):
+        return ()  # nearly every task: not worth a thread
     return await asyncio.to_thread(_handed_on, value, texts, _readable(find_artifact, workspace))
 
 

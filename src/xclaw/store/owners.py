@@ -44,10 +44,9 @@ class OwnerLocks:
         """Raises `JournalError` when a living process has that name."""
         if owner in self._held:
             return
-        self._directory.mkdir(parents=True, exist_ok=True)
         path = self._path(owner)
         while True:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = self._opened(path)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
@@ -90,6 +89,14 @@ class OwnerLocks:
         finally:
             os.close(descriptor)
         return False
+
+    def _opened(self, path: Path) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        try:
+            return os.open(path, flags, 0o600)
+        except FileNotFoundError:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            return os.open(path, flags, 0o600)
 
     def _path(self, owner: str) -> Path:
         plain = (

@@ -14,9 +14,8 @@ from typing import ClassVar
 
 class CommonParams(SimpleNamespace):
     def __init__(self) -> None:
-        super().__init__(
-            model=SimpleNamespace(), cpuparams=SimpleNamespace(), cpuparams_batch=SimpleNamespace()
-        )
+        parts = ("model", "cpuparams", "cpuparams_batch", "sampling")
+        super().__init__(**{name: SimpleNamespace() for name in parts})
 
 
 class _Http(ThreadingHTTPServer):

@@ -9,6 +9,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 
 from xclaw.contracts.errors import JournalError
 from xclaw.contracts.events import Address, Entry, Event, TextDelta
@@ -16,13 +18,30 @@ from xclaw.contracts.journal import Journal
 from xclaw.loop.state import RunState
 
 Receive = Callable[[Entry], None]
+Told = Callable[[int, BaseException | None], None]
+"""How many records have become durable, or why not."""
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What one run recorded back to back."""
+
+    entries: list[Entry]
+    records: int
+    told: Told
 
 
 class TreeStream:
-    """One per tree. Owns the order; the journal owns durability."""
+    """One per tree. Owns the order; the journal owns durability.
+
+    What a run records in one step of the event loop, with nothing of another run in between, is one
+    append: half as many as there are records, and each costs both threads.
+    """
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
+        self._recorded: list[_Batch] = []
+        """Of this step of the event loop, in order; not yet with the journal."""
         self._watchers: list[Receive] = []
         self._outgoing: deque[Sequence[Entry] | None] = deque()
         """What was recorded and not yet shown; a `None` is a batch the journal has not committed."""
@@ -37,15 +56,27 @@ class TreeStream:
 
         return stop
 
-    def append(self, entries: Sequence[Entry], committed: Callable[[BaseException | None], None]) -> None:
-        """Queue entries for the journal; `committed` is told when they are durable, or why not."""
+    def append(self, entries: list[Entry], told: Told) -> None:
+        """Queue entries of one run for the journal; `told` hears when they are durable, or why not."""
+        recorded = self._recorded
+        if recorded and recorded[-1].entries[-1].address is entries[0].address:
+            recorded[-1].entries += entries
+            recorded[-1].records += 1
+            return
+        if not recorded:
+            asyncio.get_running_loop().call_soon(self.flush)
+        recorded.append(_Batch(entries, 1, told))
         self._outgoing.append(None)
 
-        def done(stored: Sequence[Entry], error: BaseException | None) -> None:
-            self._committed(() if error else stored)
-            committed(error)
+    def flush(self) -> None:
+        """Hand what was recorded to the journal."""
+        recorded, self._recorded = self._recorded, []
+        for batch in recorded:
+            self._journal.append(batch.entries, partial(self._done, batch))
 
-        self._journal.append(entries, done)
+    def _done(self, batch: _Batch, stored: Sequence[Entry], error: BaseException | None) -> None:
+        self._committed(() if error else stored)
+        batch.told(batch.records, error)
 
     def delta(self, address: Address, text: str) -> None:
         if not self._watchers:
@@ -107,6 +138,7 @@ class RunLog:
     async def durable(self) -> None:
         """Raises `JournalError` (`Fenced`) if anything the run recorded could not be stored."""
         if self._open:
+            self._stream.flush()
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
             await waiter
@@ -117,8 +149,8 @@ class RunLog:
         error = self._error
         return error if isinstance(error, JournalError) else JournalError(str(error))
 
-    def _committed(self, error: BaseException | None) -> None:
-        self._open -= 1
+    def _committed(self, records: int, error: BaseException | None) -> None:
+        self._open -= records
         self._error = self._error or error
         if self._open:
             return

@@ -68,7 +68,7 @@ async def worker(session: aiohttp.ClientSession, url: str, task: str) -> str:
         calls = message.get("tool_calls")
         if not calls:
             return str(message["content"])
-        messages += [{"role": "tool", "tool_call_id": "x", "content": "(empty)"}]
+        messages.append({"role": "tool", "tool_call_id": "x", "content": "(empty)"})
 
 
 async def job(session: aiohttp.ClientSession, url: str) -> str:
@@ -79,7 +79,9 @@ async def job(session: aiohttp.ClientSession, url: str) -> str:
     messages.append(await call(session, url, messages))
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(worker(session, url, text)) for text in TASKS.values()]
-    messages += [{"role": "tool", "tool_call_id": "x", "content": task.result()} for task in tasks]
+    for task in tasks:
+        answer: dict[str, object] = {"role": "tool", "tool_call_id": "x", "content": task.result()}
+        messages.append(answer)
     return str((await call(session, url, messages))["content"])
 
 

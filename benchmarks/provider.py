@@ -14,7 +14,7 @@ import sys
 
 ORCHESTRATOR = b"You are the orchestrator"
 ASSISTANT = b'"role":"assistant"'
-TASKS = {
+TASKS: dict[str, str] = {
     "coder": "PART-A: write the letter A into the file a.md",
     "writer": "PART-B: write the letter B into the file b.md",
     "reviewer": "PART-C: write the letter C into the file c.md",
@@ -23,14 +23,20 @@ RESULT = '{"status":"success","summary_data":{"letters":1},"artifact_pointers":{
 
 
 def _chunk(delta: dict[str, object], finish: str | None = None) -> bytes:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    body = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    choice: dict[str, object] = {"index": 0, "delta": delta, "finish_reason": finish}
+    body: dict[str, object] = {
+        "id": "c",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "m",
+        "choices": [choice],
+    }
     return b"data: " + json.dumps(body, separators=(",", ":")).encode() + b"\n\n"
 
 
 def _usage() -> bytes:
     usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
-    body = {
+    body: dict[str, object] = {
         "id": "c",
         "object": "chat.completion.chunk",
         "created": 1,
@@ -59,7 +65,7 @@ def _response(body: bytes) -> bytes:
     return head.encode() + body
 
 
-DELEGATES = _response(_calls(*(("delegate", {"agent": a, "task": t}) for a, t in TASKS.items())))
+DELEGATES = _response(_calls(*[("delegate", dict[str, object](agent=a, task=t)) for a, t in TASKS.items()]))
 DONE = _response(_text("All ", "three ", "parts ", "are ", "done."))
 LOOK = _response(_calls(("list_dir", {"path": "."})))
 LOOK_AGAIN = _response(_calls(("list_dir", {"path": "./"})))

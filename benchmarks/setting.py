@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,7 +38,7 @@ def show(rows: list[Row]) -> None:
 
 
 @contextmanager
-def provider(latency_ms: float = 0.0, tokens: int = 2000) -> Iterator[str]:
+def provider(latency_ms: float = 0.0, tokens: int = 2000) -> Generator[str]:
     """The address of a provider in its own process, on the second core where there is one."""
     command = [
         sys.executable, "-m", "benchmarks.provider", "--latency-ms", str(latency_ms), "--tokens", str(tokens)

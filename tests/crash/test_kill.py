@@ -259,6 +259,7 @@ def test_a_process_killed_again_and_again_while_it_resumes_still_ends(
     with tempfile.TemporaryDirectory() as home:
         order: dict[str, Any] = {"home": home, "url": provider.url}
         zygote.do(do="run", text="Write three letters", number=8, when="after", **order)
+        code = -1
         for _ in range(60):
             code, _ = zygote.do(do="resume", number=4, when="after", **order)
             if code == 0:

@@ -14,19 +14,21 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "behaviour"))
-from harness import settings_for
 
 from xclaw.app import open_app
 from xclaw.contracts.events import Entry
 from xclaw.contracts.journal import Committed
 from xclaw.runtime.runs import RunRequest
-from xclaw.settings import Settings
+from xclaw.settings import Overrides, Settings, load_settings
 from xclaw.store.journal import SqliteJournal
 
 _append = SqliteJournal.append
+
+
+def die_now(_signal: int, _frame: FrameType | None) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def die_at(number: int, when: str) -> None:
@@ -51,15 +53,21 @@ def die_at(number: int, when: str) -> None:
 
 
 def settings_of(order: dict[str, Any]) -> Settings:
-    env = {"OPENAI_API_KEY": "x", "OPENAI_BASE_URL": order["url"]}
-    settings = settings_for(Path(order["home"]), "openai:fake", env=env)
+    home = Path(order["home"])
+    env = {
+        "XCLAW_HOME": str(home),
+        "HOME": str(home),
+        "OPENAI_API_KEY": "x",
+        "OPENAI_BASE_URL": order["url"],
+    }
+    settings = load_settings(cwd=home, env=env, overrides=Overrides(models=("openai:fake",)))
     return replace(settings, workspace=replace(settings.workspace, durable=False))
 
 
 async def run(order: dict[str, Any]) -> str:
     async with open_app(settings_of(order)) as app:
         if order.get("after_s") is not None:
-            signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+            signal.signal(signal.SIGALRM, die_now)
             signal.setitimer(signal.ITIMER_REAL, max(order["after_s"], 1e-6))
         if order["do"] == "resume":
             results = [

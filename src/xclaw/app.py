@@ -31,6 +31,7 @@ from xclaw.tools.deliver import deliver
 from xclaw.tools.files import list_dir, view_file, write_file
 from xclaw.tools.registry import ToolRegistry
 from xclaw.tools.shell import ShellSettings, shell_tool
+from xclaw.traces.otel_export import BackgroundExport
 from xclaw.workspaces.local import LocalWorkspaces
 
 
@@ -91,7 +92,8 @@ async def open_app(settings: Settings, progress: Progress | None = None) -> Asyn
         owner_alive=journal.owner_alive,
         memory_root=str(settings.home / "memory"),
     )
-    runs = Runs(services, _sessions(locks), settings.models.chain)
+    export = BackgroundExport(settings.traces, journal.read_tree)
+    runs = Runs(services, _sessions(locks), settings.models.chain, export.root_ended)
     control = ControlSocket(runs.cancel)
     try:
         await control.open()
@@ -99,6 +101,7 @@ async def open_app(settings: Settings, progress: Progress | None = None) -> Asyn
         yield App(settings, runs, journal, agents, models, workspaces, (*settings.warnings, *warnings))
     finally:
         await runs.close()
+        await export.close()
         await control.close()
         with suppress(JournalError):
             await journal.remove_owner(owner)

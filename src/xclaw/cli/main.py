@@ -86,16 +86,30 @@ def resume(
 @app.command()
 def trace(
     run: RunId = "last",
+    endpoint: Annotated[
+        str | None,
+        typer.Argument(
+            help="With --otlp: where to; else the settings say.", metavar="ENDPOINT", show_default=False
+        ),
+    ] = None,
     session: Annotated[
         str | None, typer.Option("--session", "-s", help="All runs of this session.", metavar="NAME")
     ] = None,
     prompts: Annotated[bool, typer.Option("--prompts", help="Everything that was said, in full.")] = False,
+    otlp: Annotated[
+        bool, typer.Option("--otlp", help="Export over OpenTelemetry instead; --prompts adds what was said.")
+    ] = False,
     workspace: Workspace = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a run did: the tree and the timeline, with times, tokens and cost."""
     from xclaw.cli.trace import show_trace
+    from xclaw.cli.trace_export import export_trace
 
+    if otlp:
+        _end(lambda: export_trace(run, endpoint, session, workspace, prompts=prompts))
+    if endpoint is not None:
+        raise typer.BadParameter("ENDPOINT goes with --otlp")
     _end(lambda: show_trace(run or "last", session, workspace, as_json=as_json, prompts=prompts))
 
 

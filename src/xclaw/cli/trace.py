@@ -16,22 +16,29 @@ def show_trace(run: str, session: str | None, workspace: str | None, *, as_json:
     """Show one tree, or all trees of a session."""
 
     async def body(app: "App") -> int:
-        if session is None:
-            row = await find_run(app.journal, run)
-            entries = [await _below(app, row.root_id, row.run_id)]
-        else:
-            rows = await app.journal.runs(session_id=session, limit=1000)
-            if not rows:
-                raise UsageError(f"there is no session {session!r}. `xclaw tasks` lists runs and sessions.")
-            entries = [await _below(app, row.root_id, row.run_id) for row in reversed(rows)]
+        entries = await chosen_trees(app, run, session)
         if as_json:
             _print_json(entries, prompts=prompts)
         else:
+            interrupted = {row.root_id for row in await app.runs.interrupted()}
             for tree in entries:
                 print_trace(tree, prompts=prompts)
+                if tree and tree[0].address.root_id in interrupted:
+                    print(f"interrupted; go on with: xclaw resume {tree[0].address.root_id}")
         return DONE
 
     return with_app(settings_of_workspace(workspace), body)
+
+
+async def chosen_trees(app: "App", run: str, session: str | None) -> list[list["Entry"]]:
+    """The entries of the run and everything below it, or of all runs of the session, oldest first."""
+    if session is None:
+        row = await find_run(app.journal, run)
+        return [await _below(app, row.root_id, row.run_id)]
+    rows = await app.journal.runs(session_id=session, limit=1000)
+    if not rows:
+        raise UsageError(f"there is no session {session!r}. `xclaw tasks` lists runs and sessions.")
+    return [await _below(app, row.root_id, row.run_id) for row in reversed(rows)]
 
 
 async def _below(app: "App", root_id: str, run_id: str) -> list["Entry"]:

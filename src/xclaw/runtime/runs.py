@@ -38,6 +38,10 @@ class RunRequest:
     caller: Caller = "user"
 
 
+def _nobody(root_id: str) -> None:
+    """Nobody wants to know that a root ended."""
+
+
 class RunHandle:
     """A root run that goes on. Dropping the handle does not stop it."""
 
@@ -75,8 +79,16 @@ class RunHandle:
 class Runs:
     """All trees of this process. One at a time per session, any number of sessions at once."""
 
-    def __init__(self, services: Services, sessions: Sessions, models: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        services: Services,
+        sessions: Sessions,
+        models: tuple[str, ...],
+        on_ended: Callable[[str], None] = _nobody,
+    ) -> None:
+        """`on_ended` is told each root whose end is durable; it must neither block nor raise."""
         self._services = services
+        self._on_ended = on_ended
         self._sessions = sessions
         self._models = models
         self._slots = asyncio.Semaphore(services.settings.max_concurrent)
@@ -136,7 +148,9 @@ class Runs:
         if row is None or row.outcome is not None:
             return []
         state = fold(await self._services.journal.read_session(row.session_id))
-        return await close_tree(self._services, row, state, Closing("cancelled", reason))
+        ends = await close_tree(self._services, row, state, Closing("cancelled", reason))
+        self._on_ended(row.root_id)
+        return ends
 
     async def close(self, reason: str = "xclaw is shutting down") -> None:
         """End every tree, then wait until their ends are durable."""
@@ -158,6 +172,7 @@ class Runs:
         state = fold(entries)
         if state.started_event is not None and state.ended is None:
             await close_interrupted(self._services, entries, state)
+            self._on_ended(entries[-1].address.root_id)
         return state
 
     def _begin(
@@ -217,5 +232,6 @@ class Runs:
 
     async def _forget(self, tree: Tree, child: Child) -> None:
         await child.result()
+        self._on_ended(tree.root_id)
         self._live.pop(tree.root_id, None)
         self._sessions.leave(tree.session_id)

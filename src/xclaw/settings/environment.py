@@ -16,6 +16,12 @@ VARIABLES: dict[str, Key] = {
     "XCLAW_LOCAL_MODEL": ("embedded", "model_path"),
     "OPENAI_BASE_URL": ("models", "providers", "openai", "base_url"),
     "ANTHROPIC_BASE_URL": ("models", "providers", "anthropic", "base_url"),
+    "OTEL_EXPORTER_OTLP_ENDPOINT": ("traces", "otlp_endpoint"),
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": ("traces", "otlp_endpoint"),
+    "OTEL_EXPORTER_OTLP_HEADERS": ("traces", "otlp_headers"),
+    "OTEL_EXPORTER_OTLP_TRACES_HEADERS": ("traces", "otlp_headers"),
+    "TRACEPARENT": ("traces", "traceparent"),
+    "XCLAW_TRACE_CONTENT": ("traces", "include_content"),
 }
 
 OTHER_VARIABLES = ("XCLAW_HOME", "XCLAW_DEBUG")

@@ -16,6 +16,7 @@ from xclaw.settings.shape import Key, Shape, dotted, entry_type, field_hints, sh
 from xclaw.settings.sources import USER_FILE, Setting, environment_settings, project_file, read_toml
 from xclaw.settings.values import absolute, converted, redacted
 from xclaw.store.settings import StoreSettings
+from xclaw.traces.settings import TracesSettings
 from xclaw.workspaces.settings import WorkspaceSettings
 
 SECTIONS: dict[str, type] = {
@@ -25,6 +26,7 @@ SECTIONS: dict[str, type] = {
     "embedded": EmbeddedSettings,
     "agents": AgentSettings,
     "runtime": RuntimeSettings,
+    "traces": TracesSettings,
 }
 HIDDEN: frozenset[Key] = frozenset({("agents", "known_tools"), ("agents", "default_tools")})
 PROVIDERS: Key = ("models", "providers")
@@ -79,6 +81,7 @@ class Settings:
     embedded: EmbeddedSettings
     agents: AgentSettings
     runtime: RuntimeSettings
+    traces: TracesSettings
     files: tuple[Path, ...] = ()
     """The files that were read, the strongest first."""
     warnings: tuple[str, ...] = ()

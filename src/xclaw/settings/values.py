@@ -22,7 +22,7 @@ PATHS: frozenset[Key] = frozenset(
         ("embedded", "python"),
     }
 )
-SECRET_NAMES = ("api_key", "headers")
+SECRET_NAMES = ("api_key", "headers", "otlp_headers")
 MAY_BE_ZERO = ("max_depth", "max_children", "budget_usd", "budget_tokens", "retries", "backoff_s")
 PRICES = ("input_usd", "output_usd", "cached_usd")
 

@@ -44,6 +44,8 @@ class Span:
     first_token_s: float | None = None
     detail: str = ""
     """The outcome of a run, the error of an attempt, the call id of a tool call."""
+    seq: int = 0
+    """The run's entry that ended it; of what has no end, the one that began it."""
 
 
 def timeline(entries: Iterable[Entry]) -> list[Span]:
@@ -63,10 +65,11 @@ class _RunReader:
         self._run_id = own[0].address.run_id
         self._agent = first.agent if isinstance(first, RunStarted) else ""
         self._spans: list[Span] = []
-        self._asked: tuple[float, str] | None = None
-        """When the model call in flight began, and whom it asked."""
-        self._calls: dict[str, tuple[float, str]] = {}
-        """When each tool call in flight began, and its tool, by call id."""
+        self._asked: tuple[float, str, int] | None = None
+        """When the model call in flight began, whom it asked, and the entry that says so."""
+        self._calls: dict[str, tuple[float, str, int]] = {}
+        """The same of each tool call in flight, by call id."""
+        self._seq = 0
 
     def spans(self) -> list[Span]:
         end: Entry | None = None
@@ -79,15 +82,16 @@ class _RunReader:
 
     def _read(self, entry: Entry) -> None:
         event = entry.event
+        self._seq = entry.seq
         match event:
             case TurnStarted():
-                self._asked = (entry.at, event.model)
+                self._asked = (entry.at, event.model, entry.seq)
             case AttemptFailed():
                 self._attempt(entry.at, event)
             case ModelAnswered():
                 self._answer(entry.at, event)
             case ToolCallStarted():
-                self._calls[event.call_id] = (entry.at, event.name)
+                self._calls[event.call_id] = (entry.at, event.name, entry.seq)
             case ToolCallEnded():
                 self._tool(entry.at, event)
             case Compacted() if event.usage.total_tokens:
@@ -99,11 +103,11 @@ class _RunReader:
 
     def _span(self, kind: SpanKind, name: str, start: float, duration_s: float | None) -> Span:
         bounded = None if duration_s is None else max(0.0, duration_s)
-        return Span(kind, self._run_id, self._agent, name, start, bounded)
+        return Span(kind, self._run_id, self._agent, name, start, bounded, seq=self._seq)
 
     def _attempt(self, at: float, event: AttemptFailed) -> None:
         start = self._asked[0] if self._asked else at
-        self._asked = (at, event.next_model) if event.next_model else None
+        self._asked = (at, event.next_model, self._seq) if event.next_model else None
         span = self._span("attempt", event.model, start, at - start)
         self._spans.append(
             replace(span, ok=False, usage=event.usage, cost_usd=event.cost_usd, detail=event.error)
@@ -127,8 +131,8 @@ class _RunReader:
         )
 
     def _tool(self, at: float, event: ToolCallEnded) -> None:
-        start = self._calls.pop(event.call_id, (at - event.duration_s, event.name))[0]
-        span = self._span("tool", event.name, start, event.duration_s)
+        start = self._calls.pop(event.call_id, (at - event.duration_s, event.name, self._seq))[0]
+        span = self._span("tool", event.name, start, min(event.duration_s, at - start))
         self._spans.append(replace(span, ok=event.ok, detail=event.call_id))
 
     def _compaction(self, at: float, event: Compacted) -> None:
@@ -137,13 +141,13 @@ class _RunReader:
 
     def _cut_off(self, end: float | None, ok: bool | None) -> None:
         """Close what is in flight: at the run's end, or without an end when nobody saw one."""
-        flying: list[tuple[SpanKind, str, float, str]] = []
+        flying: list[tuple[SpanKind, str, tuple[float, str, int]]] = []
         if self._asked:
-            flying.append(("model", self._asked[1], self._asked[0], ""))
-        flying.extend(("tool", name, start, call_id) for call_id, (start, name) in self._calls.items())
-        for kind, name, start, detail in flying:
+            flying.append(("model", "", self._asked))
+        flying.extend(("tool", call_id, begun) for call_id, begun in self._calls.items())
+        for kind, detail, (start, name, seq) in flying:
             span = self._span(kind, name, start, None if end is None else end - start)
-            self._spans.append(replace(span, ok=ok, detail=detail))
+            self._spans.append(replace(span, ok=ok, detail=detail, seq=seq))
         self._asked = None
         self._calls = {}
 

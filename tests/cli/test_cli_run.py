@@ -116,6 +116,7 @@ def test_a_limit_exits_with_3(xclaw: Xclaw) -> None:
         (("run", "hi", "-m", "script:none.yaml"), "none.yaml"),
         (("run", "read @none.txt", "-m", "script:script.yaml"), "@none.txt: there is no such file"),
         (("run", "hi", "-m", "script:script.yaml", "--agent", "codr"), "codr"),
+        (("run", "hi", "-m", "script:script.yaml", "-w", "script.yaml/x"), "cannot be made"),
     ],
 )
 def test_wrong_use_exits_with_2_in_every_format(
@@ -129,6 +130,16 @@ def test_wrong_use_exits_with_2_in_every_format(
     result = xclaw(*arguments, "-o", "json").document
     assert (result["type"], result["status"], result["run_id"]) == ("result", "error", None)
     assert reason in str(result["reason"])
+
+
+def test_a_damaged_database_is_said_and_left_as_it_is(xclaw: Xclaw) -> None:
+    damaged = xclaw.directory / "damaged"
+    damaged.mkdir()
+    (damaged / "xclaw.db").write_bytes(b"this is no database" * 100)
+    ended = xclaw("run", "hi", "-m", xclaw.script(echo()), "-w", "damaged")
+    assert (ended.code, ended.out) == (1, "")
+    assert f"{damaged / 'xclaw.db'}' is not a database" in ended.err
+    assert (damaged / "xclaw.db").read_bytes() == b"this is no database" * 100
 
 
 def test_bad_toml_is_said_with_file_and_line(xclaw: Xclaw) -> None:
@@ -169,7 +180,7 @@ def test_input_that_stays_open_and_silent_does_not_hold_a_message_up(xclaw: Xcla
     finally:
         os.close(reading)
         os.close(writing)
-    assert done.stdout == b"the answer\n"
+    assert done.stdout == b"the answer\n", done.stderr
     assert b"going on without it" in done.stderr
 
 

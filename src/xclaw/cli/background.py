@@ -73,11 +73,12 @@ class BackgroundApp:
                 self._ready.set_exception(error)
 
     async def _main(self) -> None:
-        from xclaw.app import open_app
+
+        from xclaw.cli.opening import opened
 
         self._loop = asyncio.get_running_loop()
         self._leave = asyncio.Event()
-        async with open_app(self._settings) as app:
+        async with opened(self._settings) as app:
             self._ready.set_result(app)
             await self._leave.wait()
 

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,12 +27,32 @@ def settings_of_workspace(workspace: str | None) -> Settings:
     return settings_from(Overrides(workspace=workspace))
 
 
-def with_app(settings: Settings, body: Callable[["App"], Awaitable[int]]) -> int:
-    """Open the app, run `body` in it, close it; answers the exit code."""
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncGenerator["App"]:
+    """The app, as long as the block lasts. Raises `UsageError` when its workspace cannot be used."""
     from xclaw.app import open_app
 
+    root = Path(settings.workspace.root)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"the workspace {root} cannot be made: {error.strerror}. "
+            "Name another with --workspace or XCLAW_WORKSPACE."
+        ) from None
+    if not os.access(root, os.W_OK | os.X_OK):
+        raise UsageError(
+            f"the workspace {root} cannot be written to. Name another with --workspace or XCLAW_WORKSPACE."
+        )
+    async with open_app(settings) as app:
+        yield app
+
+
+def with_app(settings: Settings, body: Callable[["App"], Awaitable[int]]) -> int:
+    """Open the app, run `body` in it, close it; answers the exit code."""
+
     async def main() -> int:
-        async with open_app(settings) as app:
+        async with opened(settings) as app:
             return await body(app)
 
     return run_to_end(main())

@@ -10,7 +10,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from xclaw.cli.speakers import COORDINATION, Speaker, Speakers
+from xclaw.cli.speakers import COORDINATION, Speaker, Speakers, failure_text
 from xclaw.cli.text import money, one_line, printable, seconds, tokens
 from xclaw.contracts.events import (
     ArtifactDelivered,
@@ -146,10 +146,8 @@ class LiveRenderer:
         speaker.streamed.clear()
         if speaker.is_root:
             self._text.clear()
-        follow = f"trying {one_line(event.next_model)}" if event.next_model else "no other model is left"
         who = f"{speaker.label}: " if speaker.label else ""
-        text = f"{who}{one_line(event.model)} failed ({one_line(event.error, 200)}); {follow}"
-        self._print(Text(text, style="yellow"))
+        self._print(Text(who + failure_text(event), style="yellow"))
 
     def _keep(self, text: str) -> None:
         """Print a finished text for good."""

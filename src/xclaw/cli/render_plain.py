@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from xclaw.cli.output import Lines
-from xclaw.cli.speakers import COORDINATION, Speaker, Speakers
+from xclaw.cli.speakers import COORDINATION, Speaker, Speakers, failure_text
 from xclaw.cli.text import one_line, printable, unfinished_sequence
 from xclaw.contracts.events import (
     ArtifactDelivered,
@@ -136,8 +136,7 @@ class PlainRenderer:
         if speaker.is_root:
             self._shown = self._cut = ""
         what = "withdrawn: what it said above does not count; " if shown else ""
-        follow = f"trying {one_line(event.next_model)}" if event.next_model else "no other model is left"
-        self._note(speaker, f"{what}{one_line(event.model)} failed ({one_line(event.error, 200)}); {follow}")
+        self._note(speaker, what + failure_text(event))
 
     def _flush(self, speaker: Speaker) -> None:
         """Write the incomplete line of a run that has said all it had to say."""

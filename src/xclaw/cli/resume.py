@@ -20,13 +20,12 @@ def resume(run: str | None, workspace: str | None, output_format: OutputFormat, 
 
 
 async def _resume(settings: "Settings", run: str | None, shown: Shown) -> int:
-    from xclaw.app import open_app
-    from xclaw.cli.opening import find_run
+    from xclaw.cli.opening import find_run, opened
     from xclaw.cli.watching import Interrupts
 
     interrupts = Interrupts()
     interrupts.install()
-    async with open_app(settings) as app:
+    async with opened(settings) as app:
         if run is None:
             rows = await app.runs.interrupted()
             if not rows:

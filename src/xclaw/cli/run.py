@@ -89,13 +89,12 @@ def checked_session(name: str) -> str:
 
 
 async def _run(options: RunOptions, settings: "Settings", text: str, session_id: str, shown: Shown) -> int:
-    from xclaw.app import open_app
-    from xclaw.cli.opening import say_notices
+    from xclaw.cli.opening import opened, say_notices
     from xclaw.cli.watching import Interrupts
 
     interrupts = Interrupts()
     interrupts.install()
-    async with open_app(settings) as app:
+    async with opened(settings) as app:
         await say_notices(app)
         handle = await app.runs.start(request_of(options, text, session_id))
         return await shown_run(app, handle, shown, interrupts)

@@ -4,13 +4,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from xclaw.cli.text import one_line
-from xclaw.contracts.events import ChildSpawned, Entry, RunEnded, RunStarted
+from xclaw.contracts.events import AttemptFailed, ChildSpawned, Entry, RunEnded, RunStarted
 from xclaw.contracts.usage import Spend
 from xclaw.traces.spending import spend_of_event
 
 LABEL_CHARACTERS = 40
 COORDINATION = frozenset({"delegate", "debate", "pipeline", "spawn", "wait"})
 """Tools whose effect shows as runs, so that the calls themselves need not be shown."""
+
+
+def failure_text(event: AttemptFailed) -> str:
+    """What failed, why, and what is done about it."""
+    if event.next_model is None:
+        follow = "no other model is left"
+    elif event.next_model == event.model:
+        follow = "trying again"
+    else:
+        follow = f"trying {one_line(event.next_model)}"
+    error = one_line(event.error.removeprefix(f"{event.model}: "), 200)
+    return f"{one_line(event.model)} failed ({error}); {follow}"
 
 
 @dataclass(slots=True)

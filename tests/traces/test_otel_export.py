@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from otlp_receiver import Received, Receiver, receiving
 from recorded_runs import answered, ended, entries_of, started, turn
 
 from xclaw.app import App, open_app
@@ -17,6 +16,7 @@ from xclaw.contracts.events import Entry
 from xclaw.contracts.usage import Usage
 from xclaw.runtime.runs import RunRequest
 from xclaw.settings import Overrides, load_settings
+from xclaw.testing.otlp_receiver import Received, Receiver, receiving
 from xclaw.traces.otel_export import BackgroundExport, Exporter, parse_headers, shown_url, traces_url
 from xclaw.traces.settings import TracesSettings
 

@@ -14,7 +14,6 @@ from urllib.parse import unquote, urlsplit
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.events import Entry
 from xclaw.traces.otel_ids import parse_traceparent
-from xclaw.traces.otel_spans import span_records
 from xclaw.traces.settings import TracesSettings
 
 if TYPE_CHECKING:
@@ -51,12 +50,11 @@ class Exporter:
 
     def export(self, entries: Sequence[Entry]) -> tuple[int, str]:
         """How many spans there are, and why they could not be sent, empty when they were."""
-        records = span_records(
+        return self._sender.send_trees(
             entries,
             include_content=self._settings.include_content,
             parent=parse_traceparent(self._settings.traceparent),
         )
-        return len(records), self._sender.send(records)
 
     def hurry(self) -> None:
         """Send what there is, but try nothing a second time. Callable from any thread."""

@@ -15,8 +15,10 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
+from xclaw.contracts.events import Entry
 from xclaw.traces import otel_names as names
-from xclaw.traces.otel_spans import SpanRecord
+from xclaw.traces.otel_ids import TraceParent
+from xclaw.traces.otel_spans import SpanRecord, span_records
 
 BATCH_SPANS = 200
 BATCH_CHARACTERS = 2_000_000
@@ -37,8 +39,15 @@ class SpanSender:
         self._hurried = False
         self._closed = False
 
-    def send(self, records: Sequence[SpanRecord]) -> str:
-        """Send all; answers why it did not work, empty when it did. Stops at the first failure."""
+    def send_trees(
+        self, entries: Sequence[Entry], *, include_content: bool, parent: TraceParent | None
+    ) -> tuple[int, str]:
+        """How many spans the entries are, and why they could not be sent, empty when they were."""
+        records = span_records(entries, include_content=include_content, parent=parent)
+        return len(records), self._send(records)
+
+    def _send(self, records: Sequence[SpanRecord]) -> str:
+        """Stops at the first failure."""
         for batch in _batches(records):
             spans = [self._span(record) for record in batch]
             words = _ExporterWords(self._on_failure)

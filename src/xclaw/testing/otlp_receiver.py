@@ -1,4 +1,7 @@
-"""A receiver of OpenTelemetry traces over HTTP, which decodes what it gets with the official classes."""
+"""A receiver of OpenTelemetry traces over HTTP, which decodes what it gets with the official classes.
+
+Needs the extra `xclaw[otel]`.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -16,7 +19,7 @@ Value = str | int | float | bool | tuple[str, ...]
 
 @dataclass(frozen=True)
 class Received:
-    """One span as it came over the wire."""
+    """One span as it came over the wire: ids in hex, times in Unix seconds."""
 
     name: str
     trace_id: str
@@ -33,12 +36,13 @@ class Received:
         return self.attributes[attribute]
 
     def number(self, attribute: str) -> int:
+        """An attribute that is a number, 0 when it is not there."""
         return cast("int", self.attributes.get(attribute, 0))
 
 
 @dataclass
 class Receiver:
-    """What came in. `answer` decides the status of each request; `hold` keeps requests waiting."""
+    """What came in. Every request is answered with `status`, once `hold` is set, if there is one."""
 
     url: str = ""
     status: int = 200
@@ -50,13 +54,16 @@ class Receiver:
     services: set[str] = field(default_factory=set[str])
 
     def named(self, name: str) -> list[Received]:
+        """The spans of this name, in the order in which they came."""
         return [span for span in self.spans if span.name == name]
 
     def one(self, name: str) -> Received:
+        """The only span of this name; raises `ValueError` when there is none, or several."""
         (span,) = self.named(name)
         return span
 
     async def handle(self, request: web.Request) -> web.Response:
+        """Take one request of an exporter."""
         body = await request.read()
         self.bodies.append(body)
         self.headers.append(request.headers)
@@ -117,4 +124,4 @@ def _value(value: AnyValue) -> Value:
         case "array_value":
             return tuple(item.string_value for item in value.array_value.values)
         case other:
-            raise AssertionError(other)
+            raise ValueError(f"an attribute of kind {other} was not expected")

@@ -16,6 +16,7 @@ from xclaw.contracts.events import Entry
 from xclaw.contracts.usage import Usage
 from xclaw.runtime.runs import RunRequest
 from xclaw.settings import Overrides, load_settings
+from xclaw.store.journal import SqliteJournal
 from xclaw.testing.otlp_receiver import Received, Receiver, receiving
 from xclaw.traces.otel_export import BackgroundExport, Exporter, parse_headers, shown_url, traces_url
 from xclaw.traces.settings import TracesSettings
@@ -142,6 +143,24 @@ def test_headers_and_the_trace_context_of_the_environment_are_honoured(tmp_path:
     assert receiver.headers[0]["x-langfuse-ingestion-version"] == "4"
     root = receiver.one("invoke_agent orchestrator")
     assert (root.trace_id, root.parent_id) == ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331")
+
+
+def test_a_run_of_a_dead_process_is_exported_once_somebody_ends_it(tmp_path: Path) -> None:
+    async def main() -> Receiver:
+        async with asyncio.timeout(10), receiving() as receiver:
+            env = {"XCLAW_HOME": str(tmp_path), "HOME": str(tmp_path)}
+            settings = load_settings(cwd=tmp_path, env={**env, "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url})
+            Path(settings.workspace.root).mkdir(parents=True)
+            journal = await SqliteJournal.open(settings.store)
+            await journal.register_owner("dead", 1, "")
+            journal.append(entries_of([started("coder"), turn(1)]), lambda entries, failure: None)
+            await journal.close()
+            async with open_app(settings) as app:
+                await app.cancel("root", "not needed any more")
+            return receiver
+
+    run = asyncio.run(main()).one("invoke_agent coder")
+    assert (run["xclaw.outcome"], run["error.type"], run.failed) == ("cancelled", "cancelled", True)
 
 
 def test_a_receiver_that_refuses_disturbs_no_run_and_is_said_once(

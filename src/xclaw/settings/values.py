@@ -72,7 +72,7 @@ def redacted(key: Key, value: object) -> object:
     """`value` for showing: what may be a secret is replaced by a mark that it is set."""
     if key[-1] in SECRET_NAMES and value:
         return "(set, not shown)"
-    if key[-1] == "base_url" and isinstance(value, str):
+    if key[-1] in ("base_url", "otlp_endpoint") and isinstance(value, str):
         return re.sub(r"//[^/@]*@", "//(not shown)@", value)
     return value
 

@@ -24,6 +24,7 @@ BATCH_SPANS = 200
 BATCH_CHARACTERS = 2_000_000
 """Receivers refuse requests that are too large; many at 4 MB."""
 
+logger = logging.getLogger(__name__)
 _EXPORTER_LOGGER = logging.getLogger(OTLPSpanExporter.__module__)
 
 
@@ -55,6 +56,9 @@ class SpanSender:
             try:
                 self._failing = False
                 result = self._exporter.export(spans)
+            except Exception as error:  # older exporters raise what their HTTP library raises
+                logger.debug("the exporter failed", exc_info=True)
+                return str(error) or type(error).__name__
             finally:
                 _EXPORTER_LOGGER.removeFilter(words)
             if result is not SpanExportResult.SUCCESS:

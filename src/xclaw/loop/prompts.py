@@ -5,6 +5,7 @@ depends on a run, its paths or the time.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal
 
 from xclaw.contracts.agents import Agent
@@ -57,4 +58,10 @@ def system_prompt(
     sections.append(CALLER_SECTIONS[caller])
     if task is not None and task.structured:
         sections.append(result_instructions(task.output_schema))
-    return "\n\n".join(section for section in sections if section)
+    return _joined(tuple(section for section in sections if section))
+
+
+@lru_cache(maxsize=256)
+def _joined(sections: tuple[str, ...]) -> str:
+    """One text for all runs of a kind, not a copy of ten thousand characters for each of them."""
+    return "\n\n".join(sections)

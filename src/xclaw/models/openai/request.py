@@ -81,7 +81,8 @@ class RequestEncoder:
 
     def __init__(self, model: str) -> None:
         self._model = model
-        self._tool_sets: dict[int, tuple[tuple[ToolSpec, ...], msgspec.Raw]] = {}
+        self._tool_sets: dict[tuple[int, ...], tuple[tuple[ToolSpec, ...], msgspec.Raw]] = {}
+        """By the identities of the specifications, which all runs of an agent share."""
 
     def body(self, request: ModelRequest, habits: WireHabits) -> tuple[bytes, frozenset[str]]:
         """The encoded body and the names of its optional fields."""
@@ -106,13 +107,14 @@ class RequestEncoder:
         return _encoded(fields), frozenset(fields)
 
     def _tools(self, tools: tuple[ToolSpec, ...]) -> msgspec.Raw:
-        known = self._tool_sets.get(id(tools))
+        key = tuple(map(id, tools))
+        known = self._tool_sets.get(key)
         if known is not None:
             return known[1]
         if len(self._tool_sets) >= _CACHED_TOOL_SETS:
             self._tool_sets.clear()
         raw = msgspec.Raw(_encoded([_wire_tool(tool) for tool in tools]))
-        self._tool_sets[id(tools)] = (tools, raw)  # holding the tuple keeps its id from being reused
+        self._tool_sets[key] = (tools, raw)  # holding the tools keeps their ids from being reused
         return raw
 
 

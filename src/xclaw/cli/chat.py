@@ -44,7 +44,8 @@ def chat(options: WorkOptions) -> int:
     session_id = checked_session(options.session or "cli")
     settings = settings_from(options.overrides())
     keyboard = Keyboard(settings.home)
-    signal.signal(signal.SIGTERM, _leave)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave)
     with BackgroundApp(settings) as background:
         background.call(say_notices)
         conversation = Conversation(background, options, session_id)
@@ -57,7 +58,7 @@ def chat(options: WorkOptions) -> int:
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
-    """SIGTERM: leave by the way that closes everything."""
+    """SIGTERM, or the terminal went away: leave by the way that closes everything."""
     sys.exit(INTERRUPTED)
 
 

@@ -57,7 +57,7 @@ async def _step(parts: Parts) -> Ending | None:
         if state.verdict == "warn":
             parts.log.record(Warned("repeated_call", last.name), MessageAdded(WARNING_TEXT, "runtime"))
     parts.inbox.take()
-    if state.turn >= parts.bounds.max_turns:
+    if state.turn - min(state.waits, parts.bounds.max_turns) >= parts.bounds.max_turns:
         reason = f"the limit of {parts.bounds.max_turns} turns was reached"
         return Ending("exhausted", state.findings(), reason)
     await _ask(parts)

@@ -31,10 +31,10 @@ from xclaw.contracts.usage import Spend, spend_of_call
 from xclaw.loop.repeats import RepeatGuard, Verdict
 from xclaw.loop.sizes import message_tokens
 
-INTERRUPTED = "error: the call was interrupted by a restart; whether it took effect is unknown"
+INTERRUPTED = "error: the call was interrupted; whether it took effect is unknown"
 
 WAITING_TOOLS = frozenset({"wait"})
-"""Asking again whether others are done is no sign of being stuck; the turn limit bounds it."""
+"""Asking again whether others are done is no sign of being stuck, and no work."""
 _SEVERITY: list[Verdict] = ["ok", "warn", "stuck"]
 
 
@@ -47,6 +47,8 @@ class RunState:
         self.summary = ""
         self.kept_from = 0
         self.turn = 0
+        self.waits = 0
+        """Turns that did nothing but wait for children: the turn limit is for work."""
         self.pending: dict[str, ToolCall] = {}
         """Calls of the last answer that have no result yet, in order."""
         self.started: set[str] = set()
@@ -150,7 +152,7 @@ class RunState:
         """A further run in the same session starts with fresh counters and the old conversation."""
         self._close_calls()
         self.started_event, self.ended = event, None
-        self.turn = self.corrections = self.compactions = self.effects = 0
+        self.turn = self.waits = self.corrections = self.compactions = self.effects = 0
         self.children, self.child_results, self.taken_by, self.delivered = {}, {}, {}, []
         self.spend, self.verdict, self._guard = Spend(), "ok", RepeatGuard()
         if event.task is not None:
@@ -166,6 +168,7 @@ class RunState:
         self._results = {}
         if self.turn_calls:
             self.corrections = 0
+            self.waits += all(call.name in WAITING_TOOLS for call in self.turn_calls)
 
     def _call_ended(self, event: ToolCallEnded) -> None:
         if self.pending.pop(event.call_id, None) is None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from xclaw.contracts.artifacts import Pointer
-from xclaw.contracts.errors import SpawnRefused
+from xclaw.contracts.errors import JournalError, SpawnRefused
 from xclaw.contracts.events import ChildEnded, ChildSpawned, Event, MessageAdded, Warned
 from xclaw.contracts.ids import child_run_id, debate_session, delegate_session, pipeline_session
 from xclaw.contracts.results import Result
@@ -75,10 +75,14 @@ class Children:
         """Hand every background child that has ended to the run, as a notification."""
         ended = [(child, task.result()) for child, task in self._background.values() if task.done()]
         for child, result in ended:
-            spawned = self.node.log.state.children[child.run_id]
-            told = MessageAdded(notification(spawned, result), "notification")
-            self.acknowledge(child, result, "", told)
+            self.notify(child, result)
         return bool(ended)
+
+    def notify(self, child: Child, result: Result, call_id: str = "") -> None:
+        """Take a result and tell the conversation of it, whenever that goes on."""
+        spawned = self.node.log.state.children[child.run_id]
+        told = MessageAdded(notification(spawned, result), "notification")
+        self.acknowledge(child, result, call_id, told)
 
     async def wait(self) -> bool:
         if not self._background:
@@ -98,10 +102,17 @@ class Children:
         if not node.waiting_calls:
             await take_slot(tree, node)
 
-    async def cancel_all(self, reason: str) -> None:
-        """End the background children; used when the run itself ends early."""
-        for child, _ in list(self._background.values()):
-            await child.cancel(reason)
+    async def end_all(self, reason: str) -> None:
+        """End the background children, all at once, when the run itself ends early.
+
+        What they had is told in the conversation: the next message of the session finds it there.
+        """
+        loop = asyncio.get_running_loop()
+        ending = [(child, loop.create_task(child.cancel(reason))) for child, _ in self._background.values()]
+        if ending:
+            await asyncio.wait([task for _, task in ending])
+        for child, task in ending:
+            self.notify(child, task.result())
 
     def _watch(self, child: Child) -> None:
         task = asyncio.get_running_loop().create_task(child.result())
@@ -176,7 +187,9 @@ class CallSpawn:
         try:
             await children.wait_idle([waiter], None, asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
-            await _cancel_shielded(child, children.tree.cancelled or "its parent was stopped")
+            result = await _cancel_shielded(child, children.tree.cancelled or "its parent was stopped")
+            with suppress(JournalError):
+                children.notify(child, result, self._call_id)
             raise
         result = waiter.result()
         children.acknowledge(child, result, self._call_id)
@@ -204,12 +217,13 @@ class CallSpawn:
         return results
 
 
-async def _cancel_shielded(child: Child, reason: str) -> None:
+async def _cancel_shielded(child: Child, reason: str) -> Result:
     """End a child although the caller is being cancelled itself, and perhaps again meanwhile."""
     ending = asyncio.ensure_future(child.cancel(reason))
     while not ending.done():
         with suppress(asyncio.CancelledError):
             await asyncio.shield(ending)
+    return ending.result()
 
 
 def _session_of(parent_session: str, agent: str, task: Task, task_id: str) -> str:

@@ -111,7 +111,10 @@ class Driver:
         started = parts.state.started_event
         timeout_s = started.limits.timeout_s if started else None
         try:
+            await asyncio.sleep(0)  # a cancellation that is older than the run ends it here
             await take_slot(self.tree, node)
+            if self.tree.cancelled:
+                return Ending("cancelled", "", self.tree.cancelled)
             set_deadline(live, timeout_s)
             async with asyncio.timeout_at(node.deadline):
                 return await run_loop(parts)
@@ -130,7 +133,7 @@ class Driver:
     async def _end(self, live: Live, ending: Ending, began: float) -> Result:
         """Record the end, and the notification to the parent in the same transaction."""
         node, state = live.node, live.node.log.state
-        await live.children.cancel_all(f"its parent ended: {ending.outcome}")
+        await live.children.end_all(self.tree.cancelled or f"its parent ended: {ending.outcome}")
         pointers = dict(ending.pointers) or {p.path.rsplit("/", 1)[-1]: p for p in state.delivered}
         result = Result(
             ending.outcome,

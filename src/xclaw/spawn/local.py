@@ -13,9 +13,10 @@ CANCEL_GRACE_S = 5.0
 class LocalChild:
     """A `Child` that is an asyncio task. The task ends with a `Result`, also when it is cancelled."""
 
-    def __init__(self, birth: Birth, task: asyncio.Task[Result]) -> None:
+    def __init__(self, birth: Birth, task: asyncio.Task[Result], begun: asyncio.Event) -> None:
         self._birth = birth
         self._task = task
+        self._begun = begun
 
     @property
     def run_id(self) -> str:
@@ -40,6 +41,8 @@ class LocalChild:
 
     async def cancel(self, reason: str) -> Result:
         """Waits at most `CANCEL_GRACE_S` for its end; a child that does not end is said to be late."""
+        # A task that is cancelled before its first step never takes it, and could not record its end.
+        await self._begun.wait()
         self._task.cancel(reason)
         await asyncio.wait([self._task], timeout=CANCEL_GRACE_S)
         if not self._task.done():
@@ -54,10 +57,16 @@ class LocalLauncher:
         self._tasks: set[asyncio.Task[Result]] = set()
 
     def launch(self, birth: Birth, drive: Drive) -> LocalChild:
-        task = asyncio.get_running_loop().create_task(drive(), name=f"run {birth.run_id}")
+        begun = asyncio.Event()
+
+        async def run() -> Result:
+            begun.set()
+            return await drive()
+
+        task = asyncio.get_running_loop().create_task(run(), name=f"run {birth.run_id}")
         self._tasks.add(task)
         task.add_done_callback(self._forget)
-        return LocalChild(birth, task)
+        return LocalChild(birth, task, begun)
 
     def _forget(self, task: asyncio.Task[Result]) -> None:
         self._tasks.discard(task)

@@ -1,0 +1,45 @@
+"""What this release promises, by id. `test_requirements.py` checks that every id is covered by a test
+that names it in a docstring, and that no test names an id that is not here.
+
+`PROMISED` is whole in this release. Of `BEGUN` a part is; the sentence says which.
+"""
+
+PROMISED: dict[str, str] = {
+    "A2": "A worker called by an agent answers with the bare result, one called by a user in natural language.",
+    "A3": "Session ids say whose conversation it is: the client's, or derived from parent, worker and task.",
+    "C1": "An agent is data, from a Markdown file or Python; a bad file gives file, line and reason.",
+    "C2": "The orchestrator, five specialists and the agents of pipelines and debates are built in.",
+    "C3": "The loop asks, runs tools and repeats, at most so many turns; at the limit it is `exhausted`.",
+    "C4": "Two dialects, native tool calls and JSON actions, and a lenient parser that asks again with the reason.",
+    "C5": "Models are tried in order; a failure in mid-stream never shows the same text twice.",
+    "C6": "Histories come back after a restart; compaction keeps tasks, open calls and artifact pointers.",
+    "D1": "delegate: a session without history, task directories named in the header, streamed, in parallel.",
+    "D2": "debate: all at once, each alone, answers in the order asked; rounds, a vote or a judge on top.",
+    "D3": "pipeline: each output replaces every `{{input}}` literally, once; a failing step stops the line.",
+    "D4": "Lists may be arrays or JSON text; malformed arguments get an error that a model can act on.",
+    "D6": "deliver writes into the task's delivery directory and nowhere else, and never overwrites.",
+    "E1": "A delegated worker ends with the result form, which is validated, asked for again, then passed on.",
+    "E2": "Small text inline, data in summary_data, bulk by pointer; what is too long is spilled to a file.",
+    "E3": "Pointers travel, contents do not; a worker reads what it was handed, and nothing else.",
+    "E4": "A task may carry its own output schema.",
+    "E5": "The task state is kept by the runtime from what happened, and shown.",
+    "E6": "A task that points at what the worker cannot see is returned with the reason.",
+    "E7": "Context is handed on inline or by pointer, and the orchestrator is told what each costs.",
+    "F1": "Private and delivered directories of each task, and the database beside them.",
+    "F2": "Every path is resolved and refused outside what the run may see; races are closed.",
+    "F5": "A local sub-run's context does not leak to its parent or siblings, also across threads.",
+    "G1": "spawn answers at once; the result arrives as a notification.",
+    "G2": "The local kind runs in this process, isolated by context variables.",
+    "K1": "Three failures of a worker at one task end that road; a provider that keeps failing is skipped.",
+    "K2": "Loops are noticed: a warning to the model, then `stuck`.",
+    "K3": "A worker is stopped after its time, with everything below it; what it did is kept.",
+    "K4": "One budget for a tree, checked before spending.",
+    "K5": "Every run, model call and tool call is recorded with parent, times, tokens, cost and full text.",
+    "K6": "After `kill -9` runs go on from their last finished step; no finished model call is paid again.",
+}
+
+BEGUN: dict[str, str] = {
+    "A5": "Messages to one session are handled one at a time; sessions never see one another's data.",
+    "H3": "Notifications are built by an XML library; a worker's text can neither forge nor break one.",
+    "J1": "A child never has more than its parent: it is handed only what its parent may read.",
+}

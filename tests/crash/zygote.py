@@ -66,16 +66,17 @@ def settings_of(order: dict[str, Any]) -> Settings:
 
 async def run(order: dict[str, Any]) -> str:
     async with open_app(settings_of(order)) as app:
-        if order.get("after_s") is not None:
-            signal.signal(signal.SIGALRM, die_now)
-            signal.setitimer(signal.ITIMER_REAL, max(order["after_s"], 1e-6))
         if order["do"] == "resume":
             results = [
                 await (await app.runs.resume(row.run_id)).result() for row in await app.runs.interrupted()
             ]
         else:
             request = RunRequest(order["text"], "s")
-            results = [await (await app.runs.start(request)).result()]
+            handle = await app.runs.start(request)
+            if order.get("after_s") is not None:
+                signal.signal(signal.SIGALRM, die_now)
+                signal.setitimer(signal.ITIMER_REAL, max(order["after_s"], 1e-6))
+            results = [await handle.result()]
         return json.dumps([[r.outcome, r.reason] for r in results])
 
 

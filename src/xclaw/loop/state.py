@@ -18,6 +18,7 @@ from xclaw.contracts.events import (
     MessageAdded,
     ModelAnswered,
     RunEnded,
+    RunResumed,
     RunStarted,
     ToolCallEnded,
     ToolCallStarted,
@@ -111,6 +112,8 @@ class RunState:
             case TurnStarted():
                 self.turn = event.turn
                 self.open_turn = event
+            case RunResumed():
+                self._resume()
             case ModelAnswered():
                 self._answered(event)
             case AttemptFailed():
@@ -158,6 +161,12 @@ class RunState:
         if event.task is not None:
             self.artifacts.update((p.path, p) for p in event.task.inputs)
         self._append(UserMessage(event.input, event.caller))
+
+    def _resume(self) -> None:
+        """A call that a crash cut off was no turn of the agent's: it does not count to its limit."""
+        if self.open_turn is not None:
+            self.turn = self.open_turn.turn - 1
+            self.open_turn = None
 
     def _answered(self, event: ModelAnswered) -> None:
         self.open_turn, self.finish, self.malformed = None, event.finish, False

@@ -18,9 +18,7 @@ def build_request(parts: Parts, max_output_tokens: int | None) -> ModelRequest:
     changes each turn comes last.
     """
     messages = [*parts.dialect.messages([*parts.shots, *_view(parts)])]
-    board = parts.board()
-    if board:
-        messages.append(UserMessage(board, "runtime"))
+    _show_board(parts, messages)
     final = result_schema(parts.task.output_schema) if parts.task and parts.task.structured else None
     return ModelRequest(
         instructions=parts.instructions,
@@ -34,9 +32,21 @@ def build_request(parts: Parts, max_output_tokens: int | None) -> ModelRequest:
     )
 
 
+def _show_board(parts: Parts, messages: list[ChatMessage]) -> None:
+    """Last, so that it costs no cached prefix; inside the last tool output for a coached model."""
+    board = parts.board()
+    last = messages[-1]
+    if board and parts.coached and isinstance(last, UserMessage):
+        messages[-1] = UserMessage(f"{last.text}\n{board}", last.origin)
+    elif board:
+        messages.append(UserMessage(board, "runtime"))
+
+
 def _schema(parts: Parts, final: dict[str, object] | None) -> dict[str, object] | None:
     if parts.schema is not None:
-        return parts.schema(final, [pointer.path for pointer in parts.state.delivered])
+        # In its last turn a small model is offered nothing but the end.
+        specs = () if parts.state.turn >= parts.bounds.max_turns else parts.specs
+        return parts.schema(specs, final, [pointer.path for pointer in parts.state.delivered])
     return parts.dialect.output_schema(parts.specs, final, parts.model.profile)
 
 

@@ -47,8 +47,8 @@ class Inbox(Protocol):
         ...
 
 
-Schema = Callable[[dict[str, object] | None, list[str]], dict[str, object]]
-"""From the result form's schema (None: an answer in text) and the paths delivered so far."""
+Schema = Callable[[tuple[ToolSpec, ...], dict[str, object] | None, list[str]], dict[str, object]]
+"""From the tools on offer, the result form's schema (None: an answer in text) and the paths delivered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,11 @@ class Parts:
     task: Task | None = None
     unfinished: str = ""
     """What the model had said of an answer that was cut off by a cancellation."""
+
+    @property
+    def coached(self) -> bool:
+        """Its model is a small one, which gets a brief, examples and a tight schema."""
+        return self.schema is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,8 +112,6 @@ class RunState:
             case TurnStarted():
                 self.turn = event.turn
                 self.open_turn = event
-            case RunResumed():
-                self._resume()
             case ModelAnswered():
                 self._answered(event)
             case AttemptFailed():
@@ -129,9 +127,9 @@ class RunState:
             case RunEnded():
                 self._end(event)
             case _:
-                self._note_artifact_or_child(event)
+                self._note_other(event)
 
-    def _note_artifact_or_child(self, event: Event) -> None:
+    def _note_other(self, event: Event) -> None:
         match event:
             case ChildSpawned():
                 self.children[event.child_run_id] = event
@@ -142,6 +140,8 @@ class RunState:
             case ArtifactDelivered():
                 self.artifacts[event.pointer.path] = event.pointer
                 self.delivered.append(event.pointer)
+            case RunResumed():
+                self._resume()
             case Warned(code="parse_failed"):
                 self.malformed = True
             case _:

@@ -148,15 +148,17 @@ def _assemble(
         workspace=workspace,
         inbox=children,
         bounds=Bounds(
-            _max_turns(services, agent, started.limits), None, services.settings.inline_limit_chars
+            _max_turns(services, agent, started.limits, coached=coached),
+            None,
+            services.settings.inline_limit_chars,
         ),
         spawn_for=lambda call_id: CallSpawn(children, call_id),
-        board=lambda: "" if coached else board_text(log.state, ledger.left()),
+        board=lambda: _board(services, log.state, ledger, coached=coached),
         resolve_tool=lambda name: _meant(services, tools, name),
         run_id=node.run_id,
         session_id=log.address.session_id,
         shots=services.coaching.shots(agent) if coached else (),
-        schema=_coached_schema(services, tools) if coached else None,
+        schema=_coached_schema(services) if coached else None,
         task=started.task,
     )
     return Live(node, parts, children)
@@ -228,15 +230,23 @@ def _is_coached(model: Model, dialect: str) -> bool:
     return model.profile.few_shots and dialect == "json"
 
 
-def _coached_schema(services: Services, tools: ToolSet) -> Schema:
-    specs = tuple(tool.spec for tool in tools.values())
+def _coached_schema(services: Services) -> Schema:
     agents = list(services.agents.roster())
-    return lambda final, delivered: services.coaching.schema(specs, final, agents, delivered)
+    return lambda specs, final, delivered: services.coaching.schema(specs, final, agents, delivered)
 
 
-def _max_turns(services: Services, agent: Agent, limits: Limits) -> int:
+def _board(services: Services, state: RunState, ledger: TreeLedger, *, coached: bool) -> str:
+    if not coached:
+        return board_text(state, ledger.left())
+    done = [state.children[run_id].task.agent for run_id in state.child_results if run_id in state.children]
+    return services.coaching.note(done) if done else ""
+
+
+def _max_turns(services: Services, agent: Agent, limits: Limits, *, coached: bool) -> int:
     if limits.max_turns is not None:
         return limits.max_turns
+    if coached:
+        return services.coaching.max_turns
     settings = services.settings
     return settings.orchestrator_turns if agent.orchestrator else settings.worker_turns
 

@@ -40,7 +40,14 @@ class Coaching(Protocol):
     """What a model that needs worked examples (`ModelProfile.few_shots`) is given instead of the
     instructions, tools and schemas of stronger ones."""
 
+    max_turns: int
+    """Of a run that sets no limit of its own."""
+
     def brief(self, agent: Agent, roster: Mapping[str, str]) -> str: ...
+
+    def note(self, done: Sequence[str]) -> str:
+        """What an orchestrator is shown of the agents whose results are in, instead of the task state."""
+        ...
 
     def tools(self, agent: Agent, names: Sequence[str]) -> tuple[str, ...]: ...
 

@@ -20,6 +20,9 @@ from xclaw.models.embedded.shots import (
 class SmallModelCoaching:
     """The runtime's `Coaching` for models whose profile says `few_shots`. Stateless."""
 
+    max_turns: int = 8
+    """A small model that has not ended by then goes round in circles, and each turn takes a minute."""
+
     def brief(self, agent: Agent, roster: Mapping[str, str]) -> str:
         """The whole system prompt: a long one costs a small model more than it gives."""
         if agent.orchestrator:

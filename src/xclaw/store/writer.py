@@ -18,7 +18,7 @@ from xclaw.store.codec import reason_from
 T = TypeVar("T")
 
 GATHER_S = 0.002
-CROWD = 4
+CROWD = 8
 """Appends in one wait that make the next wait worth it."""
 TRY_AFTER = 64
 """Appends between two tries."""

@@ -12,7 +12,8 @@ from xclaw.contracts.usage import Spend
 from xclaw.loop.loop import run_loop
 from xclaw.loop.parts import Ending
 from xclaw.loop.state import RunState, fold
-from xclaw.runtime.assembly import Lineage, Live, begin, child_order, set_deadline, take_up
+from xclaw.runtime.assembly import Lineage, Live, begin, set_deadline, take_up
+from xclaw.runtime.orders import child_order
 from xclaw.runtime.services import Services
 from xclaw.runtime.shield import to_the_end
 from xclaw.runtime.stream import RunLog

@@ -13,8 +13,9 @@ from xclaw.contracts.messages import Caller
 from xclaw.contracts.results import Result
 from xclaw.contracts.spawn import Child
 from xclaw.loop.state import RunState, fold
-from xclaw.runtime.assembly import Lineage, Order, begin
+from xclaw.runtime.assembly import Lineage, begin
 from xclaw.runtime.driver import Driver
+from xclaw.runtime.orders import Order
 from xclaw.runtime.recovery import Closing, close_interrupted, close_tree
 from xclaw.runtime.services import Services
 from xclaw.runtime.sessions import Sessions

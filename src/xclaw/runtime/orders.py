@@ -1,0 +1,145 @@
+"""What a run is asked to do, and everything it needs to know of itself, fixed in its first event."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from xclaw.contracts.agents import Agent, Limits
+from xclaw.contracts.errors import UsageError
+from xclaw.contracts.events import Address, ChildSpawned, RunStarted
+from xclaw.contracts.messages import Caller
+from xclaw.contracts.models import Model
+from xclaw.contracts.tasks import Task
+from xclaw.contracts.workspaces import Workspace
+from xclaw.loop.prompts import system_prompt
+from xclaw.runtime.services import Services
+from xclaw.runtime.tree import Node, Tree
+
+FILE_TOOLS = ("view_file", "list_dir", "write_file", "deliver")
+COORDINATION_TOOLS = ("delegate", "debate", "pipeline", "spawn", "wait")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a new run is asked to do."""
+
+    agent: Agent
+    address: Address
+    text: str
+    caller: Caller
+    depth: int
+    task_id: str
+    limits: Limits
+    models: tuple[str, ...]
+    task: Task | None = None
+    parent_call_id: str = ""
+
+
+def child_order(services: Services, tree: Tree, parent: Node, spawned: ChildSpawned) -> Order:
+    """What a new child is asked to do, within what its parent may."""
+    task = spawned.task
+    agent = services.agents.get(task.agent)
+    if agent is None:
+        raise UsageError(f"the agent {task.agent!r} does not exist any more")
+    address = Address(spawned.child_run_id, tree.root_id, parent.run_id, spawned.child_session_id)
+    models = agent.models or tree.models
+    limits = _child_limits(services, tree, agent, task, models)
+    return Order(
+        agent,
+        address,
+        task.text,
+        "agent",
+        parent.depth + 1,
+        spawned.task_id,
+        limits,
+        models,
+        task,
+        spawned.call_id,
+    )
+
+
+def started_event(services: Services, tree: Tree, order: Order, workspace: Workspace) -> RunStarted:
+    """Resolve everything that a run needs to know of itself, so that a replay need not guess."""
+    model = services.models(order.models)
+    dialect = _dialect_name(services, tree, model)
+    tools = _tool_names(services, order.agent, order.depth)
+    if is_coached(model, dialect):
+        tools = services.coaching.tools(order.agent, tools)
+        instructions = services.coaching.brief(order.agent, services.agents.roster())
+    else:
+        specs = tuple(tool.spec for tool in services.tools.select(tools).values())
+        instructions = system_prompt(
+            order.agent, dialect=dialect, specs=specs, caller=order.caller, task=order.task
+        )
+    return RunStarted(
+        agent=order.agent.name,
+        input=_input(order, workspace),
+        caller=order.caller,
+        depth=order.depth,
+        instructions=instructions,
+        tools=tools,
+        models=order.models,
+        dialect=dialect,
+        limits=order.limits,
+        parent_call_id=order.parent_call_id,
+        task_id=order.task_id,
+        task=order.task,
+        channel=tree.channel,
+        scripted=model.profile.scripted,
+    )
+
+
+def is_coached(model: Model, dialect: str) -> bool:
+    """A small model gets a brief, examples and a tight schema; all of them speak the JSON dialect."""
+    return model.profile.few_shots and dialect == "json"
+
+
+def _child_limits(
+    services: Services, tree: Tree, agent: Agent, task: Task, models: tuple[str, ...]
+) -> Limits:
+    timeout = (
+        task.limits.timeout_s
+        or agent.limits.timeout_s
+        or tree.worker_timeout_s
+        or services.settings.worker_timeout_s
+        or services.models(models).profile.worker_timeout_s
+    )
+    return Limits(
+        task.limits.max_turns or agent.limits.max_turns,
+        timeout,
+        task.limits.max_tokens or agent.limits.max_tokens,
+        task.limits.max_usd or agent.limits.max_usd,
+    )
+
+
+def _dialect_name(services: Services, tree: Tree, model: Model) -> Literal["native", "json"]:
+    chosen = tree.dialect or services.settings.dialect
+    if chosen is not None:
+        return "json" if chosen == "json" else "native"
+    return "native" if model.profile.native_tools else "json"
+
+
+def _tool_names(services: Services, agent: Agent, depth: int) -> tuple[str, ...]:
+    names = agent.tools
+    if names is None:
+        names = (*COORDINATION_TOOLS, *FILE_TOOLS) if agent.orchestrator else FILE_TOOLS
+        if services.settings.allow_shell and not agent.orchestrator:
+            names = (*names, "shell")
+    if not services.settings.allow_shell:
+        names = tuple(name for name in names if name != "shell")
+    if depth >= services.settings.max_depth:
+        names = tuple(name for name in names if name not in COORDINATION_TOOLS)
+    return tuple(services.tools.select(names))
+
+
+def _input(order: Order, workspace: Workspace) -> str:
+    """The user's message as it is; a task with the headers of SPEC D1."""
+    if order.task is None or not order.task.structured:
+        return order.text
+    headers = [
+        f"[Task workspace: {workspace.private_dir}]",
+        f"[Shared delivery dir: {workspace.delivery_dir}]",
+    ]
+    if order.task.inputs:
+        paths = ", ".join(pointer.path for pointer in order.task.inputs)
+        headers.append(f"[Input artifacts: {paths}]")
+    return "\n\n".join([*headers, order.text])

@@ -23,6 +23,8 @@ _SEEN = """
 """
 _RESUMED = "UPDATE runs SET owner = ? WHERE run = ?"
 _ENDED = "UPDATE runs SET ended_at = ?, outcome = ? WHERE run = ?"
+_PROJECTED = frozenset(("run_started", "run_resumed", "run_ended"))
+"""Kinds of events that change a row of `runs`."""
 _TAKEN = """
     SELECT runs.run FROM json_each(?) AS mine JOIN runs ON runs.run = mine.key
     WHERE runs.owner <> mine.value
@@ -75,14 +77,15 @@ class RunTable:
         connection.execute("BEGIN IMMEDIATE")
         try:
             version = self._refuse_taken(runs)
-            self._write_runs(entries)
+            changes = [entry for entry in entries if entry.event.kind in _PROJECTED]
+            self._write_runs(entries, runs, changes)
             last = self._write_events(entries, bodies)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-        self._remember(entries)
+        self._remember(changes)
         self._checked.update((run, version) for run in runs if run in self._driven)
         _number(appends, last - len(entries) + 1)
 
@@ -114,16 +117,17 @@ class RunTable:
                 raise Fenced(f"run {found[0][0]!r} has been taken over by another process")
         return version
 
-    def _write_runs(self, entries: Sequence[Entry]) -> None:
-        """Keep the projection. One pass, in order, so that a run may start and end in one batch."""
-        known = set(self._driven)
-        for entry in entries:
-            run, event = entry.address.run_id, entry.event
-            if run not in known:
-                known.add(run)
-                if not isinstance(event, RunStarted):
+    def _write_runs(self, entries: Sequence[Entry], runs: set[str], changes: Sequence[Entry]) -> None:
+        """Keep the projection: a row for each run, then what changes it, in order."""
+        unseen = runs - self._driven.keys()
+        for entry in entries if unseen else ():
+            run = entry.address.run_id
+            if run in unseen:
+                unseen.remove(run)
+                if entry.event.kind != "run_started":
                     self._see(entry)
-            self._project(entry, event)
+        for entry in changes:
+            self._project(entry, entry.event)
 
     def _project(self, entry: Entry, event: Event) -> None:
         run = entry.address.run_id

@@ -35,9 +35,10 @@ async def hold(home: str, url: str) -> None:
 
 
 async def take_up(app: App) -> int:
-    """Resume everything; answers how many runs go on."""
-    handles = [await app.runs.resume(row.run_id) for row in await app.runs.interrupted()]
-    return len(handles)
+    """Resume everything at once; answers how many runs go on."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(app.runs.resume(row.run_id)) for row in await app.runs.interrupted()]
+    return len([task.result() for task in tasks])
 
 
 async def measure() -> list[Row]:

@@ -87,21 +87,28 @@ def run_script(home: Path, script: Script, text: str = "go", **runtime: object) 
 
 
 @asynccontextmanager
-async def provided(home: Path, **runtime: object) -> AsyncGenerator[tuple[App, FakeProvider]]:
-    """An app whose only model is a fake provider's, over real HTTP."""
+async def provided(
+    home: Path, *, window: int | None = None, **runtime: object
+) -> AsyncGenerator[tuple[App, FakeProvider]]:
+    """An app whose only model is a fake provider's, over real HTTP. `window`: its context, in tokens."""
     async with FakeProvider() as provider:
         env = {"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": provider.url}
         settings = settings_for(home, "openai:fake", env=env, **runtime)
-        settings = replace(settings, models=replace(settings.models, backoff_s=0.001))
+        profiles = {"openai:fake": {"context_tokens": window}} if window else {}
+        settings = replace(settings, models=replace(settings.models, backoff_s=0.001, profiles=profiles))
         async with open_app(settings) as app:
             yield app, provider
 
 
 def against_provider(
-    home: Path, scenario: Callable[[App, FakeProvider], Awaitable[None]], **runtime: object
+    home: Path,
+    scenario: Callable[[App, FakeProvider], Awaitable[None]],
+    *,
+    window: int | None = None,
+    **runtime: object,
 ) -> None:
     async def main() -> None:
-        async with asyncio.timeout(20), provided(home, **runtime) as (app, provider):
+        async with asyncio.timeout(20), provided(home, window=window, **runtime) as (app, provider):
             await scenario(app, provider)
 
     asyncio.run(main())

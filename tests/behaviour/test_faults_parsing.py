@@ -125,6 +125,7 @@ def test_an_envelope_is_dispatched_or_asked_about_and_never_the_answer(
     assert (played.seen.result.outcome, played.seen.result.text) == ("success", "ok")
     asked_again = [event.code for event in played.seen.events(Warned)] == ["parse_failed"]
     assert asked_again != bool(played.seen.events(ChildSpawned))
+    assert raw not in played.seen.text
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

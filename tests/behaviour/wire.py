@@ -140,7 +140,9 @@ def play(
     home: Path,
     roles: Mapping[str, Sequence[Reply]],
     text: str = "START",
+    *,
     dialect: str = "native",
+    window: int | None = None,
     **runtime: object,
 ) -> Played:
     """One request to its end. The last reply of a role repeats."""
@@ -151,5 +153,5 @@ def play(
         provider.answer_with(troupe.answer)
         found.append(await ask(app, text))
 
-    against_provider(home, scenario, dialect=dialect, **runtime)
+    against_provider(home, scenario, window=window, dialect=dialect, **runtime)
     return Played(found[0], troupe.asked)

@@ -36,7 +36,7 @@ def render_calls(calls: Sequence[ToolCall]) -> str:
 
 def _render_call(name: str, arguments: str) -> str:
     fields = cast(dict[str, object], decode_json(safe_arguments(arguments)))
-    if _RESERVED.isdisjoint(key.lower() for key in fields):
+    if all(key not in _RESERVED and key == key.lower().strip().replace("-", "_") for key in fields):
         return encode_json({"action": name, **fields})
     return encode_json({"action": name, "args": fields})
 

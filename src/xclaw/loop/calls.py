@@ -64,14 +64,20 @@ async def _output_of(parts: Parts, call: ToolCall) -> ToolOutput:
             await parts.log.durable()
         async with asyncio.timeout(tool.timeout_s):
             return await tool.run(arguments, _context(parts, call))
-    except TimeoutError:
-        return ToolOutput(f"error: {call.name} took longer than {tool.timeout_s} s and was stopped", ok=False)
+    except TimeoutError as failure:
+        return ToolOutput(_late(tool, failure), ok=False)
     except (ToolFailed, SpawnRefused, LimitReached) as failure:
         return ToolOutput(f"error: {failure}", ok=False)
     except (Fenced, JournalError):
         raise
     except Exception as failure:  # noqa: BLE001 - the boundary of a call: a tool's bug ends the call only
         return ToolOutput(_bug(tool, failure), ok=False)
+
+
+def _late(tool: Tool, failure: TimeoutError) -> str:
+    if tool.timeout_s is None:
+        return _bug(tool, failure)
+    return f"error: {tool.spec.name} took longer than {tool.timeout_s} s and was stopped"
 
 
 def _bug(tool: Tool, failure: Exception) -> str:
@@ -98,5 +104,8 @@ def _inline(parts: Parts, call: ToolCall, content: str) -> tuple[str, str]:
     bounded, is_cut = bound_output(content, parts.bounds.inline_limit_chars)
     if not is_cut:
         return content, ""
-    path = parts.workspace.spill(f"{call.name}-{call.id}.txt", content)
+    try:
+        path = parts.workspace.spill(f"{call.name}-{call.id}.txt", content)
+    except (ToolFailed, OSError) as failure:
+        return f"{bounded}\n[the rest could not be kept: {failure}]", ""
     return f"{bounded}\n[the whole output ({len(content)} characters) is in {path}]", path

@@ -16,7 +16,8 @@ async def conclude(parts: Parts, last: AssistantMessage) -> Ending | None:
     A run does not end while its background children run: their results are handed to it.
     """
     if parts.state.finish == "length":
-        return Ending("exhausted", last.text, "the answer was cut off at the model's output limit")
+        said = "" if parts.state.malformed else last.text
+        return Ending("exhausted", said, "the answer was cut off at the model's output limit")
     if parts.state.finish == "content_filter":
         return Ending("error", last.text, "the provider's content filter stopped the answer")
     if await parts.inbox.wait():

@@ -12,8 +12,9 @@ from xclaw.contracts.messages import AssistantMessage, ToolCall, ToolMessage
 from xclaw.contracts.models import ModelReply
 from xclaw.contracts.tokens import estimate_tokens
 from xclaw.contracts.usage import Spend, Usage, spend_of_call
+from xclaw.loop.action_shapes import MAX_NAME_CHARS
 from xclaw.loop.actions import Malformed
-from xclaw.loop.calls import run_calls
+from xclaw.loop.calls import CUT, run_calls
 from xclaw.loop.context import build_request, request_tokens
 from xclaw.loop.dialects import Asked
 from xclaw.loop.ending import MAX_CORRECTIONS, conclude
@@ -132,9 +133,10 @@ def _record_reply(parts: Parts, reply: ModelReply, sink: TurnSink, duration_s: f
     if not isinstance(reading, Malformed):
         parts.log.record(answered)
         return
-    warned = Warned("parse_failed", reading.reason)
+    reason = CUT if reply.finish == "length" else reading.reason
+    warned = Warned("parse_failed", reason)
     if parts.state.corrections < MAX_CORRECTIONS:
-        parts.log.record(answered, warned, MessageAdded(reading.reason, "runtime"))
+        parts.log.record(answered, warned, MessageAdded(reason, "runtime"))
     else:
         parts.log.record(answered, warned)
 
@@ -143,6 +145,6 @@ def _calls(parts: Parts, asked: Asked) -> tuple[ToolCall, ...]:
     """The calls under ids of our own: providers reuse theirs."""
     stem = f"call_{parts.run_id[-8:]}_{parts.state.turn}"
     return tuple(
-        ToolCall(f"{stem}_{index}", parts.resolve_tool(name), arguments)
+        ToolCall(f"{stem}_{index}", parts.resolve_tool(name)[:MAX_NAME_CHARS], arguments)
         for index, (name, arguments) in enumerate(asked.calls)
     )

@@ -5,7 +5,6 @@ handed to the sink at once, and every stream is read to its end, so that its con
 """
 
 import asyncio
-import io
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from xclaw.contracts.models import ModelProfile, ModelReply, ModelRequest, Reply
 from xclaw.contracts.usage import Usage
 from xclaw.models.estimates import estimated_usage
 from xclaw.models.failures import FailureReader
+from xclaw.models.openai.body import RequestBody
 from xclaw.models.openai.connections import Connections
 from xclaw.models.openai.reply import ReplyAssembler
 from xclaw.models.openai.request import RequestEncoder, WireHabits
@@ -27,7 +27,6 @@ from xclaw.models.prices import Pricing
 PATH = "/chat/completions"
 _MAX_ERROR_BYTES = 64 * 1024
 _MAX_BODY_BYTES = 32 * 1024 * 1024
-_LARGE_BODY_BYTES = 1024 * 1024
 _SLICE_BYTES = 16 * 1024
 _DRAIN_S = 0.5
 _USAGE_GRACE_S = 5.0
@@ -140,7 +139,9 @@ class OpenAIModel:
         """Post until the endpoint takes the request's optional fields."""
         session = self._connections.session()
         for tries_left in reversed(range(_ADAPTATIONS)):
-            body, sent = self._encoder.body(request, self._habits)
+            content, sent = self._encoder.body(request, self._habits)
+            body = RequestBody(content)
+            del content  # held by the body alone, until it is sent
             refusal = await exchange.run(session, self._url, body, self._headers)
             if refusal is None:
                 return
@@ -169,15 +170,14 @@ class _Exchange:
         self.first_token_s: float | None = None
 
     async def run(
-        self, session: aiohttp.ClientSession, url: URL, body: bytes, headers: Mapping[str, str]
+        self, session: aiohttp.ClientSession, url: URL, body: RequestBody, headers: Mapping[str, str]
     ) -> _Refusal | None:
         """Send and read to the end. Raises `ModelError`; answers a refusal that may be worth adapting to."""
         self._sent_at = self._loop.time()
-        data = body if len(body) < _LARGE_BODY_BYTES else io.BytesIO(body)
         try:
             async with (
                 asyncio.timeout(self._endpoint.first_byte_timeout_s) as watchdog,
-                session.post(url, data=data, headers=headers, allow_redirects=False) as response,
+                session.post(url, data=body, headers=headers, allow_redirects=False) as response,
             ):
                 try:
                     if response.status != 200:

@@ -17,6 +17,7 @@ from xclaw.models.embedded.coaching import SmallModelCoaching
 from xclaw.models.embedded.joining import Progress
 from xclaw.models.embedded.model import LocalModel
 from xclaw.patterns.toolset import pattern_tools
+from xclaw.runtime.collector import collect_less_often
 from xclaw.runtime.control import ControlSocket, cancel_elsewhere
 from xclaw.runtime.runs import Runs
 from xclaw.runtime.services import Services
@@ -70,8 +71,10 @@ async def open_app(settings: Settings, progress: Progress | None = None) -> Asyn
 
     `progress` is told of the embedded model's preparation, which takes seconds or a download.
 
-    Raises `UsageError` for what is wrong with settings, agent files or the database.
+    Raises `UsageError` for what is wrong with settings, agent files or the database. For the whole
+    process, Python's garbage collector runs less often from then on.
     """
+    collect_less_often()
     Path(settings.workspace.root).mkdir(parents=True, exist_ok=True)
     agents, warnings = load_agents(settings.agents)
     journal = await SqliteJournal.open(settings.store)

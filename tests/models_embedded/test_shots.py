@@ -16,7 +16,6 @@ from xclaw.loop.finish import RESULT_SCHEMA, result_schema
 from xclaw.models.embedded.coaching import SmallModelCoaching
 from xclaw.models.embedded.schema import action_schema
 from xclaw.models.embedded.shots import (
-    ORCHESTRATOR_TOOLS,
     WORKER_TOOLS,
     orchestrator_brief,
     orchestrator_shots,
@@ -62,6 +61,7 @@ def conforms(reply: dict[str, object], schema: dict[str, object]) -> bool:
     return True
 
 
+ORCHESTRATOR_TOOLS = ("delegate", "debate", "pipeline")
 ORCHESTRATOR_SCHEMA = action_schema(COORDINATION, None, agents=AGENTS)
 WORKER_SCHEMA = action_schema(FILES, RESULT_SCHEMA)
 TALKING_WORKER_SCHEMA = action_schema(FILES, None)
@@ -145,10 +145,34 @@ def test_a_brief_names_the_agents_and_keeps_its_json_examples_whole() -> None:
     assert "{{input}}" in brief
 
 
-def test_a_small_orchestrator_is_told_what_is_done() -> None:
-    assert SmallModelCoaching().note(["coder", "writer"]) == (
+BOSS = Agent("boss", "Plans.", "Plan.", orchestrator=True)
+CODER = Agent("coder", "Codes.", "Code.")
+
+
+def test_a_small_model_is_told_what_is_done() -> None:
+    note = SmallModelCoaching().note
+    assert note(BOSS, ["coder", "writer"], []) == (
         "(Done: coder, writer. Go on with the next part, or end with answer.)"
     )
+    assert note(CODER, [], ["a.py", "b.md"]).startswith("(Delivered: a.py, b.md. ")
+    assert note(BOSS, [], ["a.py"]) == note(CODER, [], []) == ""
+
+
+@pytest.mark.parametrize(
+    ("request_text", "offered"),
+    [
+        ("Write a parser with tests and a README", {"delegate"}),
+        ("用 Go 写一个缓存，再写说明文档", {"delegate"}),
+        ("Extract the points, translate them, then summarise", {"delegate", "pipeline"}),
+        ("提取核心观点 → 翻译成中文 → 生成摘要", {"delegate", "pipeline"}),
+        ("Should we use Redis or SQLite for sessions?", {"delegate", "debate"}),
+        ("我在考虑用 Redis 还是 SQLite 来存储用户 session", {"delegate", "debate"}),
+    ],
+)
+def test_a_line_or_a_debate_is_offered_to_who_seems_to_ask_for_one(
+    request_text: str, offered: set[str]
+) -> None:
+    assert set(SmallModelCoaching().tools(BOSS, ORCHESTRATOR_TOOLS, request_text)) == offered
 
 
 def test_coaching_gives_short_prompts_few_tools_and_fitting_examples() -> None:
@@ -158,8 +182,8 @@ def test_coaching_gives_short_prompts_few_tools_and_fitting_examples() -> None:
     assert coaching.brief(coder, {}).startswith("You write code.\n\nAnswer with one JSON object")
     assert "Details" not in coaching.brief(coder, {})
     assert "- coder: Codes." in coaching.brief(boss, {"coder": "Codes."})
-    assert coaching.tools(boss, ["delegate", "spawn", "wait", "deliver"]) == ("delegate",)
-    assert coaching.tools(coder, ["view_file", "list_dir", "deliver"]) == ("view_file", "deliver")
+    assert coaching.tools(boss, ["delegate", "spawn", "wait", "deliver"], "Build it") == ("delegate",)
+    assert coaching.tools(coder, ["view_file", "list_dir", "deliver"], "Build it") == ("view_file", "deliver")
     assert (coaching.shots(boss), coaching.shots(coder)) == (orchestrator_shots, worker_shots)
 
 

@@ -46,10 +46,8 @@ class RunState:
         self.messages: list[ChatMessage] = list(earlier)
         self.tokens = sum(message_tokens(message) for message in self.messages)
         self.summary = ""
-        self.kept_from = 0
-        self.turn = 0
-        self.waits = 0
-        """Turns that did nothing but wait for children: the turn limit is for work."""
+        self.kept_from = self.turn = self.waits = 0
+        """`waits`: turns that did nothing but wait for children: the turn limit is for work."""
         self.pending: dict[str, ToolCall] = {}
         """Calls of the last answer that have no result yet, in order."""
         self.started: set[str] = set()
@@ -68,6 +66,8 @@ class RunState:
         self.compactions = 0
         self.spend = Spend()
         self.verdict: Verdict = "ok"
+        self.repeated = False
+        """The last calls were the ones before them over again."""
         self.started_event: RunStarted | None = None
         self.ended: RunEnded | None = None
         self.open_turn: TurnStarted | None = None
@@ -78,6 +78,7 @@ class RunState:
         """The last answer was neither an action nor an answer."""
         self.turn_calls: tuple[ToolCall, ...] = ()
         """Every call of the last answer, until all of them have a result."""
+        self._asked: list[tuple[str, str]] = []
         self._results: dict[str, ToolMessage] = {}
         self._deferred: list[ChatMessage] = []
         self._guard = RepeatGuard()
@@ -173,6 +174,9 @@ class RunState:
         self.spend += spend_of_call(event.usage, event.cost_usd)
         self._append(event.message)
         self.turn_calls = event.message.tool_calls
+        asked = [(call.name, call.arguments) for call in self.turn_calls]
+        self.repeated = bool(asked) and asked == self._asked
+        self._asked = asked
         self.pending = {call.id: call for call in self.turn_calls}
         self._results = {}
         if self.turn_calls:

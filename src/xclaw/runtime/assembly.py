@@ -100,7 +100,7 @@ def _assemble(
             services.settings.inline_limit_chars,
         ),
         spawn_for=lambda call_id: CallSpawn(children, call_id),
-        board=lambda: _board(services, log.state, ledger, coached=coached),
+        board=lambda: _board(services, agent, log.state, ledger, coached=coached),
         resolve_tool=lambda name: _meant(services, tools, name),
         run_id=node.run_id,
         session_id=log.address.session_id,
@@ -136,11 +136,12 @@ def _coached_schema(services: Services) -> Schema:
     return lambda specs, final, delivered: services.coaching.schema(specs, final, agents, delivered)
 
 
-def _board(services: Services, state: RunState, ledger: TreeLedger, *, coached: bool) -> str:
+def _board(services: Services, agent: Agent, state: RunState, ledger: TreeLedger, *, coached: bool) -> str:
     if not coached:
         return board_text(state, ledger.left())
     done = [state.children[run_id].task.agent for run_id in state.child_results if run_id in state.children]
-    return services.coaching.note(done) if done else ""
+    delivered = dict.fromkeys(pointer.path.rsplit("/", 1)[-1] for pointer in state.delivered)
+    return services.coaching.note(agent, done, list(delivered))
 
 
 def _max_turns(services: Services, agent: Agent, limits: Limits, *, coached: bool) -> int:

@@ -63,7 +63,7 @@ def started_event(services: Services, tree: Tree, order: Order, workspace: Works
     dialect = _dialect_name(services, tree, model)
     tools = _tool_names(services, order.agent, order.depth)
     if is_coached(model, dialect):
-        tools = services.coaching.tools(order.agent, tools)
+        tools = services.coaching.tools(order.agent, tools, order.text)
         instructions = services.coaching.brief(order.agent, services.agents.roster())
     else:
         specs = tuple(tool.spec for tool in services.tools.select(tools).values())

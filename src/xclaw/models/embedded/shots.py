@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from xclaw.contracts.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, UserMessage
 
-ORCHESTRATOR_TOOLS = ("delegate", "debate", "pipeline")
-"""What a small model can choose from with some certainty; of workers' tools only `WORKER_TOOLS`."""
 WORKER_TOOLS = ("deliver", "view_file")
+"""What a small model can choose from with some certainty."""
 
 _ORCHESTRATOR_BRIEF = """\
 You are the orchestrator of a team. Split the user's request into parts and hand each part to one agent.
@@ -57,6 +56,11 @@ def progress_note(done: Sequence[str]) -> str:
     Without it a small model may hand out the same part for ever.
     """
     return f"(Done: {', '.join(done)}. Go on with the next part, or end with answer.)"
+
+
+def delivery_note(delivered: Sequence[str]) -> str:
+    """What a worker reads after a tool output; `delivered`: the files it has handed in."""
+    return f"(Delivered: {', '.join(delivered)}. Deliver a file that is still missing, or end.)"
 
 
 class _Example:

@@ -16,20 +16,22 @@ import pytest
 import typer
 
 from xclaw.agents.definition import KEYS
-from xclaw.agents.loader import builtin_agents
-from xclaw.agents.settings import COORDINATION_TOOLS, WORKER_TOOLS
+from xclaw.agents.loader import builtin_agents, load_agents
+from xclaw.agents.settings import COORDINATION_TOOLS, WORKER_TOOLS, AgentSettings
 from xclaw.cli.chat import COMMANDS
 from xclaw.cli.main import app
 from xclaw.contracts import errors
 from xclaw.contracts.events import EVENT_TYPES
 from xclaw.contracts.models import ModelProfile
 from xclaw.contracts.results import Outcome
-from xclaw.models.catalog import key_names
+from xclaw.models.catalog import ModelCatalog, key_names
 from xclaw.models.providers import PROVIDERS
 from xclaw.models.pydantic_ai import WIRES
+from xclaw.settings import load_settings
 from xclaw.settings.environment import KEY_VARIABLES, OTHER_VARIABLES, VARIABLES
 from xclaw.settings.loading import HIDDEN, SECTIONS
 from xclaw.settings.shape import shape_of
+from xclaw.testing.script_files import load_script
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -269,6 +271,25 @@ def test_every_python_block_runs(name: str, number: int, body: str, tmp_path: Pa
         timeout=60,
     )
     assert done.returncode == 0, f"{name}, block {number}:\n{done.stderr}"
+
+
+def test_the_example_files_in_the_documents_are_valid(tmp_path: Path) -> None:
+    for number, body in enumerate(blocks("docs/agents.md", "markdown")):
+        folder = tmp_path / f"agents{number}"
+        folder.mkdir()
+        (folder / "one.md").write_text(body, "utf-8")
+        registry, warnings = load_agents(AgentSettings(directories=(str(folder),)))
+        assert "namer" in registry.names
+        assert warnings == ()
+    for body in blocks("docs/models.md", "yaml"):
+        (tmp_path / "script.yaml").write_text(body, "utf-8")
+        assert load_script(tmp_path / "script.yaml")
+    for body in blocks("docs/configuration.md", "toml"):
+        (tmp_path / "xclaw.toml").write_text(body, "utf-8")
+        env = {"HOME": str(tmp_path), "XCLAW_HOME": str(tmp_path / "home"), "DEEPSEEK_API_KEY": "k"}
+        settings = load_settings(cwd=tmp_path, env=env)
+        assert settings.warnings == ()
+        ModelCatalog(settings.models)([*settings.models.chain[:1], "office:qwen3-32b"])
 
 
 def test_the_fields_of_json_results_are_described(tmp_path: Path) -> None:

@@ -51,8 +51,8 @@ class _Passing:
     def read(self, path: str, offset: int = 0, limit: int = 100_000) -> FileSlice:
         return self.right.read(path, offset, limit)
 
-    def list_directory(self, path: str) -> list[DirectoryItem]:
-        return self.right.list_directory(path)
+    def list_directory(self, path: str, limit: int = 10_000) -> list[DirectoryItem]:
+        return self.right.list_directory(path, limit)
 
     def write(self, path: str, content: bytes) -> str:
         return self.right.write(path, content)

@@ -52,7 +52,9 @@ class Workspace(Protocol):
         """`offset` and `limit` in bytes."""
         ...
 
-    def list_directory(self, path: str) -> list[DirectoryItem]: ...
+    def list_directory(self, path: str, limit: int = 10_000) -> list[DirectoryItem]:
+        """At most `limit` items, sorted by name; fewer than `limit` are all there are."""
+        ...
 
     def write(self, path: str, content: bytes) -> str:
         """Write a private file atomically; answers its absolute path."""

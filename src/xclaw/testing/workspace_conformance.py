@@ -58,6 +58,8 @@ def check_files_come_back(make: WorkspacesFactory, root: Path) -> None:
     assert workspace.read(path).text == "new", "the second write did not replace the file"
     listed = [(item.name, item.type, item.size) for item in workspace.list_directory("notes")]
     assert listed == [("a.txt", "file", 3)], f"{listed}"
+    workspace.write("more.txt", b"more")
+    assert len(workspace.list_directory(".", 1)) == 1, "a limit was passed over"
     types = {item.name: item.type for item in workspace.list_directory(workspace.private_dir)}
     assert types.get("notes") == "directory", f"{types}"
 

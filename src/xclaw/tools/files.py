@@ -8,6 +8,8 @@ from xclaw.tools.functions import tool
 
 DIRECT_READ_BYTES = 64_000
 """Reads up to this size run on the event loop: measured at 60 µs, less than a thread costs."""
+DIRECT_NAMES = 32
+"""Directories with fewer names are listed on the event loop, for the same reason."""
 VIEW_BYTES = 16_000
 """How much one call shows when nothing else is asked."""
 MAX_LISTED = 500
@@ -37,7 +39,9 @@ async def list_dir(context: ToolContext, path: str = ".") -> str:
     Args:
         path: Relative to your task workspace, or absolute.
     """
-    items = await asyncio.to_thread(context.workspace.list_directory, path)
+    items = context.workspace.list_directory(path, DIRECT_NAMES)
+    if len(items) == DIRECT_NAMES:
+        items = await asyncio.to_thread(context.workspace.list_directory, path)
     lines = [_shown_item(item) for item in items[:MAX_LISTED]]
     if len(items) > MAX_LISTED:
         lines.append(f"[{len(items) - MAX_LISTED} more]")

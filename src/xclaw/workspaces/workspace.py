@@ -100,21 +100,20 @@ class LocalWorkspace:
                     raise ToolFailed(f"{shown(path)} has changed since it was delivered; ask for it again")
                 return read_slice(descriptor, status.st_size, offset, limit)
 
-    def list_directory(self, path: str) -> list[DirectoryItem]:
+    def list_directory(self, path: str, limit: int = 10_000) -> list[DirectoryItem]:
+        limit = min(limit, self._settings.max_entries)
         self._home.look()
-        items: list[DirectoryItem] = []
         with self._explained(path, "list"):
             place = self._located(path)
             try:
                 with opened_directory(place, self._visible) as directory, os.scandir(directory) as entries:
-                    for entry in itertools.islice(entries, self._settings.max_entries):
-                        if not entry.name.startswith(TEMPORARY_PREFIX):
-                            items.extend(_items(entry))
+                    wanted = (entry for entry in entries if not entry.name.startswith(TEMPORARY_PREFIX))
+                    found = itertools.chain.from_iterable(map(_items, wanted))
+                    return sorted(itertools.islice(found, limit), key=lambda item: item.name)
             except FileNotFoundError:
                 if place.parts:
                     raise
                 return []  # the run's own directory, which is made when something is written to it
-        return sorted(items, key=lambda item: item.name)
 
     def write(self, path: str, content: bytes) -> str:
         self._check_size(content)

@@ -8,7 +8,7 @@ from harness import against_provider, ask
 from wire import DIALECTS, NOTHING, Cast, act, asked_calls, content, form, messages, outputs, play, spoken
 
 from xclaw.app import App
-from xclaw.contracts.events import ChildSpawned, ToolCallStarted, Warned
+from xclaw.contracts.events import ChildSpawned, Compacted, ToolCallStarted, Warned
 from xclaw.testing import FakeProvider
 from xclaw.testing.fake_provider import Calls, Reply, Text
 
@@ -46,9 +46,8 @@ def test_a_huge_malformed_call_is_neither_echoed_nor_counted_as_part_of_the_conv
 ) -> None:
     """P04, H09: 400,000 characters cost neither the next request nor a compaction."""
     bad = Calls(("c", name, '{"path": "' + "A" * 400_000))
-    played = play(
-        tmp_path, {"START": [bad, act("native", ("list_dir", NOTHING)), Text("ok")]}, allow_shell=True
-    )
+    replies = [bad, act("native", ("list_dir", NOTHING)), Text("ok")]
+    played = play(tmp_path, {"START": replies}, window=20_000, allow_shell=True)
     assert played.seen.result.text == "ok"
     for body in played.asked["START"][1:]:
         assert len(json.dumps(body)) < 40_000
@@ -57,6 +56,7 @@ def test_a_huge_malformed_call_is_neither_echoed_nor_counted_as_part_of_the_conv
     assert "400010" in error or name == "shell"
     assert asked_calls(played.asked["START"][1])[0][2] == "{}"
     assert played.seen.events(Warned) == []
+    assert played.seen.events(Compacted) == []
 
 
 @pytest.mark.parametrize("arguments", ["", "   ", "null", "{}"])

@@ -8,7 +8,7 @@ from harness import against_provider, ask
 from wire import DIALECTS, Body, Cast, act, content, form, messages, outputs, play, spoken
 
 from xclaw.app import App
-from xclaw.contracts.events import ChildEnded, ModelAnswered
+from xclaw.contracts.events import AttemptFailed, ChildEnded, Compacted, ModelAnswered
 from xclaw.contracts.usage import Spend, spend_of_call
 from xclaw.testing import FakeProvider
 from xclaw.testing.fake_provider import DONE, Calls, Cut, Raw, Reply, Status, Text, delta, usage_chunk
@@ -300,3 +300,33 @@ def test_a_result_reads_as_it_was_written_through_every_level(
         assert record["summary_data"] == text
 
     against_provider(tmp_path, scenario, dialect=dialect)
+
+
+def test_summaries_and_their_failed_attempts_are_in_the_total(tmp_path: Path) -> None:
+    """U01, U03: what the journal says was used is what the run says it used, compactions included."""
+    turns = 0
+
+    def answer(body: Body) -> Reply:
+        nonlocal turns
+        if "shorten the record" in content(messages(body)[0]):
+            return Raw(delta("half"), usage_chunk((500, 7)), delta(finish="error"))
+        turns += 1
+        if turns > 14:
+            return Text("done")
+        return act("native", ("write_file", {"path": f"{turns}.txt", "content": f"{turns} " * 900}))
+
+    async def scenario(app: App, provider: FakeProvider) -> None:
+        provider.answer_with(answer)
+        seen = await ask(app, "START")
+        assert seen.result.outcome == "success"
+        assert seen.events(Compacted)
+        total = Spend()
+        for entry in seen.entries:
+            if isinstance(entry.event, ModelAnswered | AttemptFailed | Compacted):
+                total += spend_of_call(entry.event.usage, entry.event.cost_usd)
+        assert seen.result.spend.usage == total.usage
+        failed = seen.events(AttemptFailed)
+        assert failed
+        assert all((event.usage.output_tokens, event.retracted) == (7, "") for event in failed)
+
+    against_provider(tmp_path, scenario, window=8_000)

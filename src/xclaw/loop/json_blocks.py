@@ -7,6 +7,7 @@ json-repair, on small text whose end is known.
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -93,13 +94,37 @@ def decode_json(text: str) -> object:
         ValueError: it is not JSON, or nested too deeply; the text says where.
     """
     try:
-        return cast(object, msgspec.json.decode(text))
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        pass
-    try:
-        return cast(object, json.loads(text, strict=False, parse_constant=_no_constant))
+        value = _decoded(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    if _is_deep(value, text.count("[") + text.count("{")):
+        raise ValueError("it is nested too deeply")
+    return value
+
+
+def _decoded(text: str) -> object:
+    try:
+        return cast(object, msgspec.json.decode(text))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return cast(object, json.loads(text, strict=False, parse_constant=_no_constant))
+
+
+def _is_deep(value: object, brackets: int) -> bool:
+    """Whether a value with so many brackets is nested deeper than whoever walks it later can take."""
+    if brackets <= MAX_DEPTH:
+        return False
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [inner for item in level for inner in _inside(item)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return cast(dict[str, object], value).values()
+    return cast(list[object], value) if isinstance(value, list) else ()
 
 
 def encode_json(value: object, *, sort_keys: bool = False) -> str:
@@ -133,7 +158,9 @@ class BlockReader:
         text = self._text if end is None else self._text[:end]
         try:
             value, stop = _DECODER.raw_decode(text, start)
-            return Block(cast(object, value), stop)
+            if not _is_deep(value, text.count("[", start, stop) + text.count("{", start, stop)):
+                return Block(cast(object, value), stop)
+            self._chars_left -= stop - start
         except json.JSONDecodeError as failure:
             self._chars_left -= failure.pos - start
         except (ValueError, RecursionError):

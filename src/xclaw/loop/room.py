@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from xclaw.contracts.errors import AllModelsFailed, ContextTooLong, ModelError
-from xclaw.contracts.events import Compacted, Warned
+from xclaw.contracts.events import AttemptFailed, Compacted, Warned
 from xclaw.contracts.models import Attempt
 from xclaw.contracts.tokens import estimate_tokens
 from xclaw.contracts.usage import Spend, Usage, spend_of_call
@@ -35,7 +35,21 @@ class _SilentSink:
         pass
 
     def on_attempt_failed(self, attempt: Attempt) -> None:
-        self._parts.ledger.charge(spend_of_call(attempt.usage, attempt.cost_usd))
+        """Charged and journaled; nothing is taken back, since nothing was shown."""
+        parts = self._parts
+        parts.ledger.charge(spend_of_call(attempt.usage, attempt.cost_usd))
+        parts.log.record(
+            AttemptFailed(
+                parts.state.turn,
+                attempt.model,
+                f"no summary: {attempt.error}",
+                attempt.status,
+                attempt.usage,
+                attempt.cost_usd,
+                "",
+                attempt.next_model,
+            )
+        )
 
 
 async def make_room(parts: Parts, *, force: bool = False) -> None:

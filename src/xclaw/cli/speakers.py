@@ -14,7 +14,9 @@ COORDINATION = frozenset({"delegate", "debate", "pipeline", "spawn", "wait"})
 
 
 def failure_text(event: AttemptFailed) -> str:
-    """What failed, why, and what is done about it."""
+    """What failed, why, and what is done about it; of a call that was cancelled, only that."""
+    if event.error == "cancelled":
+        return f"the call to {one_line(event.model)} was cancelled"
     if event.next_model is None:
         follow = "no other model is left"
     elif event.next_model == event.model:

@@ -24,7 +24,7 @@ VARIABLES: dict[str, Key] = {
     "XCLAW_TRACE_CONTENT": ("traces", "include_content"),
 }
 
-OTHER_VARIABLES = ("XCLAW_HOME", "XCLAW_DEBUG")
+OTHER_VARIABLES = ("XCLAW_HOME", "XCLAW_DEBUG", "XCLAW_NO_LOCAL")
 """Variables of ours that are no setting."""
 
 KEY_VARIABLES: dict[str, tuple[str, ...]] = {
@@ -89,6 +89,8 @@ def default_chain(
             return (f"openai:{model or DEFAULT_OPENAI_MODEL}",), why
     if is_set("ANTHROPIC_API_KEY"):
         return (f"anthropic:{DEFAULT_ANTHROPIC_MODEL}",), "ANTHROPIC_API_KEY is set"
+    if is_set("XCLAW_NO_LOCAL"):
+        return (), "no key, no endpoint, and XCLAW_NO_LOCAL is set"
     if is_set("XCLAW_LOCAL_MODEL"):
         return ("local",), "XCLAW_LOCAL_MODEL is set"
     if all(map(installed or is_installed, (LOCAL_RUNTIME, *LOCAL_PARTS))):

@@ -2,13 +2,15 @@
 
 import os
 import secrets
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from xclaw.agents.loader import load_agents
 from xclaw.agents.registry import AgentRegistry
+from xclaw.agents.settings import AgentSettings
+from xclaw.contracts.agents import Agent
 from xclaw.contracts.errors import JournalError, UsageError
 from xclaw.contracts.models import Model
 from xclaw.contracts.tools import Tool
@@ -66,17 +68,25 @@ class App:
 
 
 @asynccontextmanager
-async def open_app(settings: Settings, progress: Progress | None = None) -> AsyncGenerator[App]:
+async def open_app(
+    settings: Settings,
+    progress: Progress | None = None,
+    *,
+    agents: Sequence[Agent] = (),
+    tools: Sequence[Tool] = (),
+) -> AsyncGenerator[App]:
     """A runtime for as long as the block lasts; at its end every run is ended and journaled.
 
     `progress` is told of the embedded model's preparation, which takes seconds or a download.
+    `agents` stand beside the built-in ones and those from files, in place of any of the same name;
+    `tools` can be named in an agent's `tools`.
 
     Raises `UsageError` for what is wrong with settings, agent files or the database. For the whole
     process, Python's garbage collector runs less often from then on.
     """
     collect_less_often()
-    Path(settings.workspace.root).mkdir(parents=True, exist_ok=True)
-    agents, warnings = load_agents(settings.agents)
+    Path(settings.workspace.root).mkdir(mode=0o700, parents=True, exist_ok=True)
+    registry, warnings = load_agents(_knowing(settings.agents, tools), agents)
     journal = await SqliteJournal.open(settings.store)
     models = ModelCatalog(settings.models, _makers(settings, progress))
     workspaces = LocalWorkspaces(settings.workspace)
@@ -85,8 +95,8 @@ async def open_app(settings: Settings, progress: Progress | None = None) -> Asyn
     services = Services(
         journal=journal,
         models=models,
-        agents=agents,
-        tools=ToolRegistry(_tools(settings, workspaces, agents)),
+        agents=registry,
+        tools=_toolbox(settings, workspaces, registry, tools),
         workspaces=workspaces,
         launcher=LocalLauncher(),
         coaching=SmallModelCoaching(),
@@ -101,7 +111,7 @@ async def open_app(settings: Settings, progress: Progress | None = None) -> Asyn
     try:
         await control.open()
         await journal.register_owner(owner, os.getpid(), control.path)
-        yield App(settings, runs, journal, agents, models, workspaces, (*settings.warnings, *warnings))
+        yield App(settings, runs, journal, registry, models, workspaces, (*settings.warnings, *warnings))
     finally:
         await runs.close()
         await export.close()
@@ -120,10 +130,21 @@ def _makers(settings: Settings, progress: Progress | None) -> dict[str, Callable
     }
 
 
-def _tools(settings: Settings, workspaces: LocalWorkspaces, agents: AgentRegistry) -> list[Tool]:
+def _knowing(settings: AgentSettings, tools: Sequence[Tool]) -> AgentSettings:
+    """Agent files may name the tools that were given in Python."""
+    return replace(settings, known_tools=(*settings.known_tools, *(tool.spec.name for tool in tools)))
+
+
+def _toolbox(
+    settings: Settings, workspaces: LocalWorkspaces, agents: AgentRegistry, own: Sequence[Tool]
+) -> ToolRegistry:
     patterns = pattern_tools(workspaces.find, agents.roster())
-    tools: list[Tool] = [*patterns.values(), view_file, list_dir, write_file, deliver]
-    return [*tools, shell_tool(ShellSettings())] if settings.runtime.allow_shell else tools
+    registry = ToolRegistry([*patterns.values(), view_file, list_dir, write_file, deliver])
+    if settings.runtime.allow_shell:
+        registry.add(shell_tool(ShellSettings()))
+    for tool in own:
+        registry.add(tool)
+    return registry
 
 
 def _sessions(locks: OwnerLocks) -> Sessions:

@@ -61,7 +61,7 @@ def test_its_profile_says_what_it_is(tmp_path: Path) -> None:
     profile = model.profile
     assert model.name == "local:tiny"
     assert (profile.native_tools, profile.structured_output, profile.few_shots) == (False, "alone", True)
-    assert (profile.context_tokens, profile.parallel, profile.worker_timeout_s) == (8192, 1, 600.0)
+    assert (profile.context_tokens, profile.worker_timeout_s) == (8192, 600.0)
     assert not (tmp_path / "cache").exists(), "making it does nothing"
 
 

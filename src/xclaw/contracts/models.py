@@ -35,8 +35,6 @@ class ModelProfile:
     """Weak enough to need worked examples in front of the conversation."""
     worker_timeout_s: float = 60.0
     """How long a worker on this model may take when nothing else is said (SPEC K3)."""
-    parallel: int | None = None
-    """How many calls it serves at once; None: no bound of its own."""
     input_usd_per_million: float | None = None
     """Price per million input tokens; None when unknown, 0 for a free one."""
     output_usd_per_million: float | None = None

@@ -29,7 +29,29 @@ async def conclude(parts: Parts, last: AssistantMessage) -> Ending | None:
         return _structured(parts, last.text)
     if not last.text.strip():
         return Ending("error", parts.state.findings(), "the model answered with nothing")
-    return Ending("success", last.text, pointers=_delivered(parts, {}))
+    return _answered(parts, last.text)
+
+
+def _answered(parts: Parts, text: str) -> Ending:
+    """An answer in text is what was asked for, unless work was handed out and nothing came of it."""
+    state = parts.state
+    pointers = _delivered(parts, {})
+    reason = ""
+    if state.child_results and not any(result.succeeded for result in state.child_results.values()):
+        reason = "every worker that was given a part failed"
+    elif state.child_results and not state.artifacts and effects_claimed(_request(parts)):
+        reason = "files were asked for and work was handed out; nothing was delivered"
+    if reason:
+        parts.log.record(Warned("unverified", reason))
+        return Ending("completed_unverified", text, reason, None, pointers)
+    return Ending("success", text, pointers=pointers)
+
+
+def _request(parts: Parts) -> str:
+    if parts.task is not None:
+        return parts.task.text
+    started = parts.state.started_event
+    return started.input if started else ""
 
 
 def _structured(parts: Parts, text: str) -> Ending | None:

@@ -11,7 +11,7 @@ from xclaw.models.prices import PriceBook
 from xclaw.models.providers import CONTEXT_TOKENS
 
 _THOUSAND = 1_000
-_INTEGERS = frozenset({"context_tokens", "max_output_tokens", "parallel"})
+_INTEGERS = frozenset({"context_tokens", "max_output_tokens"})
 _BOOLEANS = frozenset({"native_tools", "few_shots"})
 _NUMBERS = frozenset({"worker_timeout_s"})
 _SETTABLE = sorted({"structured_output"} | _INTEGERS | _BOOLEANS | _NUMBERS)

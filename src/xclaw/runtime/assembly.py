@@ -72,12 +72,7 @@ def _assemble(
     if started.task is not None:
         workspace.grant(started.task.inputs)
     tools = services.tools.select(started.tools)
-    ledger = TreeLedger(
-        parent.ledger if parent else None,
-        max_tokens=started.limits.max_tokens,
-        max_usd=started.limits.max_usd,
-        max_calls=None if parent else services.settings.max_calls,
-    )
+    ledger = _account(services, started.limits, parent)
     node = Node(log.address.run_id, started.agent, started.depth, log, ledger, parent, started.task_id)
     tree.nodes[node.run_id] = node
     children = Children(services, tree, node, workspace, launch)
@@ -109,6 +104,15 @@ def _assemble(
         task=started.task,
     )
     return Live(node, parts, children)
+
+
+def _account(services: Services, limits: Limits, parent: Node | None) -> TreeLedger:
+    return TreeLedger(
+        parent.ledger if parent else None,
+        max_tokens=limits.max_tokens,
+        max_usd=limits.max_usd,
+        max_calls=None if parent else services.settings.max_calls,
+    )
 
 
 def set_deadline(live: Live, timeout_s: float | None) -> None:

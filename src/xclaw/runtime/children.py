@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
+from xclaw.contracts.agents import Agent
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.errors import JournalError, SpawnRefused
 from xclaw.contracts.events import ChildEnded, ChildSpawned, Event, MessageAdded, Warned
@@ -130,6 +131,7 @@ class Children:
         if agent is None:
             known = ", ".join(self.services.agents.roster())
             raise SpawnRefused(f"unknown agent {task.agent[:80]!r}. Available: {known}")
+        refuse_isolation(self.services.agents.get(agent))
         self.tree.admit(self.node, len(state.children))
         if self.tree.attempts.is_open(agent, task.text):
             raise SpawnRefused(
@@ -224,6 +226,15 @@ async def _cancel_shielded(child: Child, reason: str) -> Result:
         with suppress(asyncio.CancelledError):
             await asyncio.shield(ending)
     return ending.result()
+
+
+def refuse_isolation(agent: Agent | None) -> None:
+    """Running an agent with less isolation than it asks for would be worse than not running it."""
+    if agent is not None and agent.isolation != "local":
+        raise SpawnRefused(
+            f"{agent.name} asks for `isolation: {agent.isolation}` ({agent.source}); this version has "
+            "`local` only"
+        )
 
 
 def _session_of(parent_session: str, agent: str, task: Task, task_id: str) -> str:

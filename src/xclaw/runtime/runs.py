@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xclaw.contracts.agents import Agent, Limits
-from xclaw.contracts.errors import UsageError
+from xclaw.contracts.errors import SpawnRefused, UsageError
 from xclaw.contracts.events import Address, RunStarted
 from xclaw.contracts.ids import new_run_id, task_id_from
 from xclaw.contracts.journal import RunRow
@@ -14,6 +14,7 @@ from xclaw.contracts.results import Result
 from xclaw.contracts.spawn import Child
 from xclaw.loop.state import RunState, fold
 from xclaw.runtime.assembly import Lineage, begin
+from xclaw.runtime.children import refuse_isolation
 from xclaw.runtime.driver import Driver
 from xclaw.runtime.orders import Order
 from xclaw.runtime.recovery import Closing, close_interrupted, close_tree
@@ -174,6 +175,10 @@ class Runs:
         if agent is None:
             known = ", ".join(["orchestrator", *self._services.agents.roster()])
             raise UsageError(f"unknown agent {request.agent!r}. Known: {known}")
+        try:
+            refuse_isolation(agent)
+        except SpawnRefused as refusal:
+            raise UsageError(str(refusal)) from None
         return agent
 
     async def _conversation(self, session_id: str) -> RunState:

@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 from xclaw.settings.shape import Key, dotted
 from xclaw.settings.sources import USER_FILE, Setting
 
-USERS_ONLY: tuple[Key, ...] = (("runtime", "allow_shell"), ("embedded", "python"))
-"""Each would let a file that came with a repository run commands."""
+USERS_ONLY: tuple[Key, ...] = (("runtime", "allow_shell"),)
+"""It would let a file that came with a repository run commands; so would all of `embedded`."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -37,7 +37,7 @@ def trusted(project: Sequence[Setting], others: Iterable[Setting], warnings: lis
 
 
 def _refusal(setting: Setting, outside_keys: set[Key]) -> str:
-    if setting.key in USERS_ONLY and setting.value is not False:
+    if (setting.key in USERS_ONLY or setting.key[0] == "embedded") and setting.value is not False:
         return "a project file may not decide what runs on your machine"
     if setting.key[0] == "traces" and setting.value:
         return "a project file may not decide where your traces go, or what is in them"

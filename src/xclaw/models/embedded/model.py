@@ -52,7 +52,6 @@ class LocalModel:
             structured_output="alone",
             few_shots=True,
             worker_timeout_s=_WORKER_TIMEOUT_S,
-            parallel=1,
             input_usd_per_million=0.0,
             output_usd_per_million=0.0,
         )

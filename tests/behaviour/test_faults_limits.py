@@ -60,7 +60,7 @@ def test_delegation_to_oneself_ends_at_the_depth_limit(tmp_path: Path, dialect: 
     async def scenario(app: App, provider: FakeProvider) -> None:
         provider.answer_with(answer)
         seen = await ask(app, "START")
-        assert seen.result.outcome == "success"
+        assert seen.result.outcome == "completed_unverified"
         depths = [event.depth for event in seen.events(RunStarted)]
         assert max(depths) == 3
         assert len(depths) == sum(width**depth for depth in range(4))
@@ -198,7 +198,7 @@ def test_the_turn_limit_is_an_outcome_of_its_own_and_keeps_what_there_was(
 
     async def scenario(app: App, provider: FakeProvider) -> None:
         provider.answer_with(troupe.answer)
-        assert (await ask(app, "START")).result.outcome == "success"
+        assert (await ask(app, "START")).result.outcome == "completed_unverified"
 
     agent = f"---\nname: worker\ndescription: Works.\nmaxTurns: {turns}\n---\nWork.\n"
     (tmp_path / "agents").mkdir()

@@ -9,11 +9,12 @@ import jsonschema
 import pytest
 
 from xclaw.contracts.agents import Agent
+from xclaw.contracts.coaching import Standing
 from xclaw.contracts.messages import AssistantMessage, ChatMessage, ToolMessage, UserMessage
 from xclaw.contracts.models import ToolSpec
 from xclaw.contracts.tokens import estimate_tokens
 from xclaw.loop.finish import RESULT_SCHEMA, result_schema
-from xclaw.models.embedded.coaching import SmallModelCoaching
+from xclaw.models.embedded.coaching import SmallModelCoaching, missing_parts
 from xclaw.models.embedded.schema import action_schema
 from xclaw.models.embedded.shots import (
     WORKER_TOOLS,
@@ -151,11 +152,43 @@ CODER = Agent("coder", "Codes.", "Code.")
 
 def test_a_small_model_is_told_what_is_done() -> None:
     note = SmallModelCoaching().note
-    assert note(BOSS, ["coder", "writer"], []) == (
+    assert note(BOSS, Standing("Do it", ("coder", "writer"))) == (
         "(Done: coder, writer. Go on with the next part, or end with answer.)"
     )
-    assert note(CODER, [], ["a.py", "b.md"]).startswith("(Delivered: a.py, b.md. ")
-    assert note(BOSS, [], ["a.py"]) == note(CODER, [], []) == ""
+    assert note(CODER, Standing("Do it", (), ("/s/a.py", "/s/b.md"))).startswith("(Delivered: a.py, b.md. ")
+    assert note(BOSS, Standing("Do it")) == note(CODER, Standing("Do it")) == ""
+
+
+@pytest.mark.parametrize(
+    ("request_text", "parts"),
+    [
+        ("Write a Python function slugify(text) with tests, and a short README for it", ("coder", "writer")),
+        ("Implement a JWT module, review it and document it", ("coder", "reviewer", "writer")),
+        ("帮我写一个函数，写完后做代码审查，最后加上说明文档", ("coder", "reviewer", "writer")),
+        ("Write a Python function that reverses a list", ()),
+        ("Review this text for spelling", ()),
+        ("What is the capital of France?", ()),
+    ],
+)
+def test_the_parts_of_a_request_are_handed_out_one_after_the_other(
+    request_text: str, parts: tuple[str, ...]
+) -> None:
+    """Which specialists a request for code needs is a rule's choice; the model words their tasks."""
+    assert missing_parts(Standing(request_text)) == parts
+    assert missing_parts(Standing(request_text, parts)) == ()
+    for number, part in enumerate(parts):
+        standing = Standing(request_text, parts[:number])
+        schema = SmallModelCoaching().schema(BOSS, COORDINATION, None, AGENTS, standing)
+        task: dict[str, object] = {"action": "delegate", "task": "t", "agent": part}
+        assert conforms(task, schema)
+        assert not conforms({**task, "agent": "skeptic"}, schema)
+        assert not conforms({"action": "answer", "text": "done"}, schema)
+
+
+def test_a_small_model_that_repeats_itself_is_offered_only_the_end() -> None:
+    schema = SmallModelCoaching().schema(CODER, FILES, None, AGENTS, Standing("Do it", is_over=True))
+    assert conforms({"action": "answer", "text": "done"}, schema)
+    assert not conforms({"action": "deliver", "path": "a", "content": "b"}, schema)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,9 @@ CUT = (
     "Make it smaller: split the content over several calls."
 )
 
+WRITING_TOOLS = frozenset({"write_file", "deliver"})
+"""Harmless to repeat, but a later call of the same answer may read what they write."""
+
 
 async def run_calls(parts: Parts) -> None:
     """Run what is pending: neighbours that are replayable at once, the others alone, in order.
@@ -35,7 +38,8 @@ async def run_calls(parts: Parts) -> None:
 
 def _group_key(parts: Parts, call: ToolCall) -> str:
     tool = parts.tools.get(call.name)
-    return "together" if tool is None or tool.replayable else call.id
+    together = tool is None or (tool.replayable and call.name not in WRITING_TOOLS)
+    return "together" if together else call.id
 
 
 async def _run_call(parts: Parts, call: ToolCall) -> None:

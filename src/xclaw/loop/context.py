@@ -44,10 +44,7 @@ def _show_board(parts: Parts, messages: list[ChatMessage]) -> None:
 
 def _schema(parts: Parts, final: dict[str, object] | None) -> dict[str, object] | None:
     if parts.schema is not None:
-        # A small model that repeats itself, or has no turn left, is offered nothing but the end.
-        over = parts.state.repeated or parts.state.turn >= parts.bounds.max_turns
-        specs = () if over else parts.specs
-        return parts.schema(specs, final, [pointer.path for pointer in parts.state.delivered])
+        return parts.schema(final, is_over=parts.state.turn >= parts.bounds.max_turns)
     return parts.dialect.output_schema(parts.specs, final, parts.model.profile)
 
 

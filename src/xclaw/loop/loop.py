@@ -7,11 +7,10 @@ on exactly where its last durable event left it, and a finished model call is ne
 import asyncio
 
 from xclaw.contracts.errors import AllModelsFailed, ContextTooLong, LimitReached, ModelError
-from xclaw.contracts.events import AttemptFailed, MessageAdded, ModelAnswered, TurnStarted, Warned
+from xclaw.contracts.events import MessageAdded, ModelAnswered, TurnStarted, Warned
 from xclaw.contracts.messages import AssistantMessage, ToolCall, ToolMessage
 from xclaw.contracts.models import ModelReply
-from xclaw.contracts.tokens import estimate_tokens
-from xclaw.contracts.usage import Spend, Usage, spend_of_call
+from xclaw.contracts.usage import Spend, spend_of_call
 from xclaw.loop.action_shapes import MAX_NAME_CHARS
 from xclaw.loop.actions import Malformed
 from xclaw.loop.calls import CUT, run_calls
@@ -21,7 +20,7 @@ from xclaw.loop.ending import MAX_CORRECTIONS, conclude
 from xclaw.loop.parts import Ending, Parts
 from xclaw.loop.repeats import WARNING_TEXT
 from xclaw.loop.room import make_room
-from xclaw.loop.streaming import TurnSink
+from xclaw.loop.streaming import TurnSink, cut_off
 
 
 async def run_loop(parts: Parts) -> Ending:
@@ -82,28 +81,11 @@ async def _ask(parts: Parts) -> None:
         await make_room(parts, force=True)
         return
     except asyncio.CancelledError:
-        spend = _cut_off(parts, sink, tokens)
+        spend = cut_off(parts, sink.text, tokens)
         raise
     finally:
         parts.ledger.settle(reservation, spend)
     _record_reply(parts, reply, sink, clock() - started)
-
-
-def _cut_off(parts: Parts, sink: TurnSink, input_tokens: int) -> Spend:
-    """A cancelled call was paid for too: how much is an estimate, never 0."""
-    usage = Usage(input_tokens, estimate_tokens(sink.text) if sink.text else 0, estimated=True)
-    price = parts.model.profile
-    cost: float | None = None
-    if price.input_usd_per_million is not None and price.output_usd_per_million is not None:
-        cost = (
-            usage.input_tokens * price.input_usd_per_million
-            + usage.output_tokens * price.output_usd_per_million
-        ) / 1e6
-    parts.unfinished = sink.text
-    parts.log.record(
-        AttemptFailed(parts.state.turn, parts.model.name, "cancelled", None, usage, cost, sink.text, None)
-    )
-    return spend_of_call(usage, cost)
 
 
 def _record_reply(parts: Parts, reply: ModelReply, sink: TurnSink, duration_s: float) -> None:

@@ -47,8 +47,12 @@ class Inbox(Protocol):
         ...
 
 
-Schema = Callable[[tuple[ToolSpec, ...], dict[str, object] | None, list[str]], dict[str, object]]
-"""From the tools on offer, the result form's schema (None: an answer in text) and the paths delivered."""
+class Schema(Protocol):
+    """What the next reply of a small model may be, from the state as it is."""
+
+    def __call__(self, final: dict[str, object] | None, is_over: bool) -> dict[str, object]:
+        """`final`: the result form's schema, None for an answer in text. `is_over`: only the end."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Making room: when a conversation grows too long for its model, the older part becomes a summary."""
 
+import asyncio
 from dataclasses import dataclass
 
 from xclaw.contracts.errors import AllModelsFailed, ContextTooLong, ModelError
@@ -16,6 +17,7 @@ from xclaw.loop.compaction import (
 from xclaw.loop.context import request_tokens
 from xclaw.loop.parts import Parts
 from xclaw.loop.sizes import message_tokens
+from xclaw.loop.streaming import cut_off
 
 FILL = 0.8
 """The part of a window that a request may fill before it is compacted."""
@@ -121,5 +123,8 @@ async def _summarise(parts: Parts, plan: CompactionPlan, window: int) -> _Writte
     except (ModelError, AllModelsFailed) as failure:
         parts.log.record(Warned("compaction", f"no summary: {failure}"))
         return _Written("")
+    except asyncio.CancelledError:
+        spend = cut_off(parts, "", tokens)
+        raise
     finally:
         parts.ledger.settle(reservation, spend)

@@ -4,7 +4,8 @@ import re
 
 from xclaw.contracts.events import AttemptFailed
 from xclaw.contracts.models import Attempt
-from xclaw.contracts.usage import spend_of_call
+from xclaw.contracts.tokens import estimate_tokens
+from xclaw.contracts.usage import Spend, Usage, spend_of_call
 from xclaw.loop.parts import Parts
 
 _OPENS = re.compile(r"[ \t]*(?:[{\[]|```|~~~)")
@@ -110,3 +111,20 @@ class TurnSink:
     def _show(self, text: str) -> None:
         if text:
             self._parts.log.delta(text)
+
+
+def cut_off(parts: Parts, text: str, input_tokens: int) -> Spend:
+    """Journal a call that a cancellation ended. It was paid for too: how much is an estimate, never 0."""
+    usage = Usage(input_tokens, estimate_tokens(text) if text else 0, estimated=True)
+    price = parts.model.profile
+    cost: float | None = None
+    if price.input_usd_per_million is not None and price.output_usd_per_million is not None:
+        cost = (
+            usage.input_tokens * price.input_usd_per_million
+            + usage.output_tokens * price.output_usd_per_million
+        ) / 1e6
+    parts.unfinished = text
+    parts.log.record(
+        AttemptFailed(parts.state.turn, parts.model.name, "cancelled", None, usage, cost, text, None)
+    )
+    return spend_of_call(usage, cost)

@@ -9,10 +9,11 @@ from xclaw.contracts.events import RunStarted
 from xclaw.contracts.tools import ToolSet
 from xclaw.contracts.workspaces import Workspace
 from xclaw.loop.dialects import Dialect, JsonDialect, NativeDialect
-from xclaw.loop.parts import Bounds, Parts, Schema
+from xclaw.loop.parts import Bounds, Parts
 from xclaw.loop.state import RunState
 from xclaw.runtime.board import board_text
 from xclaw.runtime.children import CallSpawn, Children, LaunchChild
+from xclaw.runtime.coached import coached_note, coached_schema
 from xclaw.runtime.ledger import TreeLedger
 from xclaw.runtime.orders import Order, is_coached, started_event
 from xclaw.runtime.services import Services
@@ -95,12 +96,14 @@ def _assemble(
             services.settings.inline_limit_chars,
         ),
         spawn_for=lambda call_id: CallSpawn(children, call_id),
-        board=lambda: _board(services, agent, log.state, ledger, coached=coached),
+        board=lambda: (
+            coached_note(services, agent, log.state) if coached else board_text(log.state, ledger.left())
+        ),
         resolve_tool=lambda name: _meant(services, tools, name),
         run_id=node.run_id,
         session_id=log.address.session_id,
         shots=services.coaching.shots(agent) if coached else (),
-        schema=_coached_schema(services) if coached else None,
+        schema=coached_schema(services, agent, log.state) if coached else None,
         task=started.task,
     )
     return Live(node, parts, children)
@@ -133,19 +136,6 @@ def _meant(services: Services, tools: ToolSet, name: str) -> str:
         return name
     tool = services.tools.resolve(name)
     return tool.spec.name if tool and tool.spec.name in tools else name
-
-
-def _coached_schema(services: Services) -> Schema:
-    agents = list(services.agents.roster())
-    return lambda specs, final, delivered: services.coaching.schema(specs, final, agents, delivered)
-
-
-def _board(services: Services, agent: Agent, state: RunState, ledger: TreeLedger, *, coached: bool) -> str:
-    if not coached:
-        return board_text(state, ledger.left())
-    done = [state.children[run_id].task.agent for run_id in state.child_results if run_id in state.children]
-    delivered = dict.fromkeys(pointer.path.rsplit("/", 1)[-1] for pointer in state.delivered)
-    return services.coaching.note(agent, done, list(delivered))
 
 
 def _max_turns(services: Services, agent: Agent, limits: Limits, *, coached: bool) -> int:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from xclaw.contracts.agents import Agent
+from xclaw.contracts.coaching import Coaching
 from xclaw.contracts.journal import Journal
-from xclaw.contracts.messages import ChatMessage
-from xclaw.contracts.models import ModelSource, ToolSpec
+from xclaw.contracts.models import ModelSource
 from xclaw.contracts.spawn import Launcher
 from xclaw.contracts.tools import Tool, ToolSet
 from xclaw.contracts.workspaces import Workspaces
@@ -34,33 +34,6 @@ class Tools(Protocol):
     def resolve(self, written: str) -> Tool | None:
         """The tool that a model meant, or None."""
         ...
-
-
-class Coaching(Protocol):
-    """What a model that needs worked examples (`ModelProfile.few_shots`) is given instead of the
-    instructions, tools and schemas of stronger ones."""
-
-    max_turns: int
-    """Of a run that sets no limit of its own."""
-
-    def brief(self, agent: Agent, roster: Mapping[str, str]) -> str: ...
-
-    def note(self, agent: Agent, done: Sequence[str], delivered: Sequence[str]) -> str:
-        """What stands in the last tool output instead of the task state: the agents whose results are
-        in, the files that this run has delivered."""
-        ...
-
-    def tools(self, agent: Agent, names: Sequence[str], request: str) -> tuple[str, ...]: ...
-
-    def shots(self, agent: Agent) -> tuple[ChatMessage, ...]: ...
-
-    def schema(
-        self,
-        specs: Sequence[ToolSpec],
-        final: Mapping[str, object] | None,
-        agents: Sequence[str],
-        delivered: Sequence[str],
-    ) -> dict[str, object]: ...
 
 
 @dataclass(frozen=True, slots=True)

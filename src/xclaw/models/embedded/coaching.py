@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from xclaw.contracts.agents import Agent
+from xclaw.contracts.coaching import Standing
 from xclaw.contracts.messages import ChatMessage
 from xclaw.contracts.models import ToolSpec
 from xclaw.models.embedded.schema import action_schema
@@ -27,6 +28,26 @@ _OPINIONS_ASKED = re.compile(
     r"\bopinions?\b|\bperspectives\b|还是|对比|比较|多角度|利弊|优缺点|辩论|选型",
     re.IGNORECASE,
 )
+
+_PARTS = (
+    (
+        "coder",
+        re.compile(
+            r"\b(?:function|module|class|script|helper|program|library|parser|converter|schema|component|endpoint|"
+            r"code)\b|\.(?:py|js|ts|go|rs|sh|sql)\b|函数|模块|类|脚本|代码|程序|组件|接口",
+            re.IGNORECASE,
+        ),
+    ),
+    ("reviewer", re.compile(r"\breview|\baudit\b|审查|评审|审核", re.IGNORECASE)),
+    (
+        "writer",
+        re.compile(
+            r"\breadme\b|\bdocument|\bdocs?\b|\bguide\b|\bmanual\b|\btutorial\b|文档|说明|注释|指南|手册",
+            re.IGNORECASE,
+        ),
+    ),
+)
+"""The parts that a request for code may have, in the order in which they need one another."""
 
 
 class SmallModelCoaching:
@@ -57,18 +78,33 @@ class SmallModelCoaching:
     def shots(self, agent: Agent) -> tuple[ChatMessage, ...]:
         return orchestrator_shots if agent.orchestrator else worker_shots
 
-    def note(self, agent: Agent, done: Sequence[str], delivered: Sequence[str]) -> str:
+    def note(self, agent: Agent, standing: Standing) -> str:
         """What is done already; without it a small model does the same part for ever."""
-        if agent.orchestrator:
-            return progress_note(done) if done else ""
-        return delivery_note(delivered) if delivered else ""
+        if not agent.orchestrator:
+            names = [path.rsplit("/", 1)[-1] for path in standing.delivered]
+            return delivery_note(names) if names else ""
+        return progress_note(standing.done, missing_parts(standing)) if standing.done else ""
 
     def schema(
         self,
+        agent: Agent,
         specs: Sequence[ToolSpec],
         final: Mapping[str, object] | None,
-        agents: Sequence[str],
-        delivered: Sequence[str],
+        roster: Sequence[str],
+        standing: Standing,
     ) -> dict[str, object]:
-        """What one reply may be; see `xclaw.models.embedded.schema`."""
-        return action_schema(specs, final, agents=agents, delivered=delivered)
+        """What one reply may be. While a part that was asked for is missing, an orchestrator is offered
+        nothing but to hand it out: who does it is a rule's choice, what exactly is the model's."""
+        if standing.is_over:
+            return action_schema((), final, delivered=standing.delivered)
+        missing = missing_parts(standing) if agent.orchestrator else ()
+        handing_out = [spec for spec in specs if spec.name == "delegate"]
+        if missing and handing_out and set(missing) <= set(roster):
+            return action_schema(handing_out, None, agents=missing[:1], ends=False)
+        return action_schema(specs, final, agents=roster, delivered=standing.delivered)
+
+
+def missing_parts(standing: Standing) -> tuple[str, ...]:
+    """Agents for the parts of a request that are not handed out yet; none for a request of one part."""
+    asked = [agent for agent, pattern in _PARTS if pattern.search(standing.request)]
+    return tuple(agent for agent in asked if agent not in standing.done) if len(asked) > 1 else ()

@@ -25,15 +25,17 @@ def action_schema(
     *,
     agents: Sequence[str] = (),
     delivered: Sequence[str] = (),
+    ends: bool = True,
 ) -> dict[str, object]:
-    """One action, or the end: an answer in text when `final` is None, else the result form.
+    """One action, or the end (if `ends`): an answer in text when `final` is None, else the result form.
 
     `final` is the result form's schema, whose summary_data may be a task's own (SPEC E4). `agents`:
     who may be named. `delivered`: paths of which artifact_pointers must consist, by file name; with
     none it is empty, and the runtime adds what was delivered.
     """
     options = [_action(tool, agents) for tool in tools]
-    options.append(_answer() if final is None else _result(final, delivered))
+    if ends:
+        options.append(_answer() if final is None else _result(final, delivered))
     return {"anyOf": options}
 
 

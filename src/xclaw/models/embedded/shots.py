@@ -50,12 +50,14 @@ def worker_brief(role: str) -> str:
     return f"{role.strip()}\n\n{_WORKER_RULES}"
 
 
-def progress_note(done: Sequence[str]) -> str:
-    """What an orchestrator reads after each tool output; `done`: the agents that have given results.
+def progress_note(done: Sequence[str], missing: Sequence[str]) -> str:
+    """What an orchestrator reads after a tool output: `done`, the agents that have given results,
+    and `missing`, those whose part was asked for and not handed out yet.
 
     Without it a small model may hand out the same part for ever.
     """
-    return f"(Done: {', '.join(done)}. Go on with the next part, or end with answer.)"
+    then = f"Next: the part for {missing[0]}." if missing else "Go on with the next part, or end with answer."
+    return f"(Done: {', '.join(done)}. {then})"
 
 
 def delivery_note(delivered: Sequence[str]) -> str:

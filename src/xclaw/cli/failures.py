@@ -4,8 +4,9 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from typing import cast
+from typing import Literal, cast
 
+from xclaw.cli.streams import let_go_of_stdout
 from xclaw.cli.text import printable
 from xclaw.contracts.errors import UsageError, XclawError
 from xclaw.contracts.results import STOPPED_BY_LIMIT, SUCCESSFUL, Outcome
@@ -27,13 +28,28 @@ def exit_code_of(outcome: Outcome) -> int:
     return INTERRUPTED if outcome in ("cancelled", "interrupted") else FAILED
 
 
-def guarded(body: Callable[[], int]) -> int:
+Report = Callable[[Literal["error", "interrupted"], str], None]
+"""Told on standard output how a command failed, and why."""
+
+
+def guarded(body: Callable[[], int], report: Report | None = None) -> int:
     """The exit code of `body`, errors included. With `XCLAW_DEBUG=1` tracebacks are shown."""
     try:
-        code = body()
-        sys.stdout.flush()
+        try:
+            code = body()
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except KeyboardInterrupt:
+            if report is not None:
+                report("interrupted", "interrupted by the user")
+            raise
+        except Exception as error:
+            if report is not None:
+                report("error", reason_of(error))
+            raise
     except BrokenPipeError:
-        _let_go_of_stdout()
+        let_go_of_stdout()
         return READER_GONE
     except KeyboardInterrupt:
         complain("interrupted")
@@ -74,13 +90,5 @@ def complain(text: str) -> None:
     """A line on stderr; never fails."""
     try:
         print(f"xclaw: {printable(text)}", file=sys.stderr, flush=True)
-    except (OSError, ValueError):
-        return
-
-
-def _let_go_of_stdout() -> None:
-    """Give the interpreter's last flush somewhere to write."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):
         return

@@ -120,7 +120,7 @@ def test_a_worker_that_runs_out_of_time_ends_its_request_and_leaves_nothing(
         request = provider.requests[2]
         async with asyncio.timeout(1):
             await request.closed.wait()
-        assert ends(seen.entries) == {"orchestrator": "success", "coder": "timeout"}
+        assert ends(seen.entries) == {"orchestrator": "completed_unverified", "coder": "timeout"}
         [ended] = seen.events(ChildEnded)
         assert ended.result.outcome == "timeout"
         assert ended.result.spend.usage.estimated

@@ -54,6 +54,16 @@ def test_the_same_content_again_is_the_same_pointer(tmp_path: Path) -> None:
     assert run.delivered() == [first, second, third]
 
 
+def test_delivering_a_later_versions_path_again_makes_the_next_version(tmp_path: Path) -> None:
+    run = workspace(tmp_path)
+    run.deliver("sub/a.txt", b"one")
+    second = run.deliver("sub/a.txt", b"two")
+    third = run.deliver(second.path, b"three")
+    assert [Path(p.path).name for p in (second, third)] == ["a.v2.txt", "a.v3.txt"]
+    assert (third.version, Path(second.path).read_bytes()) == (3, b"two")
+    assert run.deliver("b.v2.txt", b"its own name").version == 1
+
+
 def test_the_same_content_of_another_run_is_its_own_artifact(tmp_path: Path) -> None:
     first = workspace(tmp_path, "coder", "task", "run-1").deliver("a.txt", b"x")
     second = workspace(tmp_path, "writer", "task", "run-2").deliver("a.txt", b"x")

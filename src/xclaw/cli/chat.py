@@ -41,7 +41,7 @@ def chat(options: WorkOptions) -> int:
     """
     from xclaw.cli.opening import say_notices, settings_from
 
-    session_id = checked_session(options.session or "cli")
+    session_id = checked_session("cli" if options.session is None else options.session)
     settings = settings_from(options.overrides())
     keyboard = Keyboard(settings.home)
     for number in (signal.SIGTERM, signal.SIGHUP):

@@ -84,8 +84,11 @@ def _writable(directory: Path) -> str:
 
 
 def _database(path: Path) -> str:
+    from xclaw.store.database import refuse_unusable
+
     if not path.exists():
         return f"{path} will be made by the first run"
+    refuse_unusable(path)
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
     try:
         (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()

@@ -35,19 +35,8 @@ Report = Callable[[Literal["error", "interrupted"], str], None]
 def guarded(body: Callable[[], int], report: Report | None = None) -> int:
     """The exit code of `body`, errors included. With `XCLAW_DEBUG=1` tracebacks are shown."""
     try:
-        try:
-            code = body()
-            sys.stdout.flush()
-        except BrokenPipeError:
-            raise
-        except KeyboardInterrupt:
-            if report is not None:
-                report("interrupted", "interrupted by the user")
-            raise
-        except Exception as error:
-            if report is not None:
-                report("error", reason_of(error))
-            raise
+        code = body() if report is None else _reported(body, report)
+        sys.stdout.flush()
     except BrokenPipeError:
         let_go_of_stdout()
         return READER_GONE
@@ -58,6 +47,19 @@ def guarded(body: Callable[[], int], report: Report | None = None) -> int:
         show_error(error)
         return MISUSED if isinstance(_innermost(error), UsageError) else FAILED
     return code
+
+
+def _reported(body: Callable[[], int], report: Report) -> int:
+    try:
+        return body()
+    except BrokenPipeError:
+        raise
+    except KeyboardInterrupt:
+        report("interrupted", "interrupted by the user")
+        raise
+    except Exception as error:
+        report("error", reason_of(error))
+        raise
 
 
 def show_error(error: BaseException) -> None:

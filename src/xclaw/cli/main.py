@@ -1,14 +1,16 @@
 """The command `xclaw`. Nothing heavy is imported before a command is known."""
 
+import signal
 import sys
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import typer
 
 from xclaw import __version__
-from xclaw.cli.failures import INTERRUPTED, guarded
+from xclaw.cli.failures import INTERRUPTED, MISUSED, Report, guarded
 from xclaw.cli.options import OutputFormat, RunOptions, WorkOptions, takes
+from xclaw.cli.streams import prepare_streams
 
 app = typer.Typer(
     name="xclaw",
@@ -54,9 +56,10 @@ def _chat(options: WorkOptions) -> None:
 
 def _run(options: RunOptions) -> None:
     """Send one message and print the answer."""
-    from xclaw.cli.run import run_once
+    from xclaw.cli.run import Shown, run_once
 
-    _end(lambda: run_once(options))
+    shown = Shown(options.output_format, options.quiet)
+    _end(lambda: run_once(options, shown), shown.report)
 
 
 app.command("chat")(takes(WorkOptions, _chat))
@@ -77,10 +80,12 @@ def resume(
 ) -> None:
     """Go on with runs whose process died; nothing that was finished is done again."""
     from xclaw.cli.resume import resume as resume_runs
+    from xclaw.cli.run import Shown
 
     if run is not None and everything:
         raise typer.BadParameter("name a run or --all, not both")
-    _end(lambda: resume_runs(run, workspace, output_format, quiet=quiet))
+    shown = Shown(output_format, quiet)
+    _end(lambda: resume_runs(run, workspace, shown), shown.report)
 
 
 @app.command()
@@ -106,11 +111,16 @@ def trace(
     from xclaw.cli.trace import show_trace
     from xclaw.cli.trace_export import export_trace
 
+    if otlp and as_json:
+        raise typer.BadParameter("--otlp exports instead of printing; leave --json out")
     if otlp:
         _end(lambda: export_trace(run, endpoint, session, workspace, prompts=prompts))
     if endpoint is not None:
         raise typer.BadParameter("ENDPOINT goes with --otlp")
-    _end(lambda: show_trace(run or "last", session, workspace, as_json=as_json, prompts=prompts))
+    _end(
+        lambda: show_trace(run or "last", session, workspace, as_json=as_json, prompts=prompts),
+        _report(as_json),
+    )
 
 
 @app.command()
@@ -123,7 +133,7 @@ def tasks(
     """List runs that are open, interrupted or recent; or the steps of one."""
     from xclaw.cli.tasks import show_tasks
 
-    _end(lambda: show_tasks(run, workspace, limit, as_json=as_json))
+    _end(lambda: show_tasks(run, workspace, limit, as_json=as_json), _report(as_json))
 
 
 @app.command()
@@ -136,7 +146,7 @@ def cancel(
     """End a run and everything below it, in whichever process it is; shows how each ended."""
     from xclaw.cli.cancel import cancel as cancel_run
 
-    _end(lambda: cancel_run(run, reason, workspace, as_json=as_json))
+    _end(lambda: cancel_run(run, reason, workspace, as_json=as_json), _report(as_json))
 
 
 @app.command()
@@ -150,7 +160,7 @@ def agents(
     """List the agents, or show one."""
     from xclaw.cli.agents import show_agents
 
-    _end(lambda: show_agents(name, workspace, as_json=as_json))
+    _end(lambda: show_agents(name, workspace, as_json=as_json), _report(as_json))
 
 
 @app.command()
@@ -158,7 +168,7 @@ def doctor(workspace: Workspace = None, as_json: AsJson = False) -> None:
     """Check whether everything that is needed works, without spending anything."""
     from xclaw.cli.doctor import check
 
-    _end(lambda: check(workspace, as_json=as_json))
+    _end(lambda: check(workspace, as_json=as_json), _report(as_json))
 
 
 @app.command()
@@ -175,11 +185,30 @@ def config(
     """Show settings, each with where it came from. Secrets are not shown."""
     from xclaw.cli.config import show_config
 
-    _end(lambda: show_config(action, key, workspace, as_json=as_json))
+    _end(lambda: show_config(action, key, workspace, as_json=as_json), _report(as_json))
 
 
-def _end(body: Callable[[], int]) -> None:
-    raise typer.Exit(guarded(body))
+def _end(body: Callable[[], int], report: Report | None = None) -> None:
+    raise typer.Exit(guarded(body, report))
+
+
+def _report(as_json: bool) -> Report | None:
+    from xclaw.cli.output import print_error
+
+    return print_error if as_json else None
+
+
+def report_of(arguments: list[str]) -> Report | None:
+    """Who tells on standard output that arguments are wrong, where they ask for JSON."""
+    if arguments[0] not in ("run", "resume"):
+        return _report("--json" in arguments)
+    for name, value in zip(arguments, [*arguments[1:], ""], strict=True):
+        wanted = value if name in ("-o", "--output-format") else name.removeprefix("--output-format=")
+        if wanted == "json" or wanted == "stream-json":
+            from xclaw.cli.run import Shown
+
+            return Shown(wanted).report
+    return None
 
 
 def with_command(arguments: list[str]) -> list[str]:
@@ -192,11 +221,26 @@ def with_command(arguments: list[str]) -> list[str]:
 
 def main() -> None:
     """The entry point. Exits the process."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="replace")
+    prepare_streams()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
+    arguments = with_command(sys.argv[1:])
     try:
-        app(args=with_command(sys.argv[1:]), prog_name="xclaw")
+        sys.exit(app(args=arguments, prog_name="xclaw", standalone_mode=False))
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except Exception as failure:
+        error = failure
+        show = cast("Callable[[], None] | None", getattr(error, "show", None))
+        if show is None:  # only what Typer says of wrong use has it; Typer does not export its class
+            raise
+        show()
+        report = report_of(arguments)
+        sys.exit(guarded(lambda: _reported_misuse(error, report)))
+
+
+def _reported_misuse(error: Exception, report: Report | None) -> int:
+    if report is not None:
+        report("error", cast("Callable[[], str]", getattr(error, "format_message", error.__str__))())
+    return MISUSED

@@ -63,10 +63,16 @@ class WorkOptions:
     ] = False
 
     def overrides(self) -> "Overrides":
+        from xclaw.contracts.errors import UsageError
         from xclaw.settings import Overrides
 
+        models = tuple(part for text in self.model for part in text.split(",") if part.strip())
+        if self.model and not models:
+            raise UsageError(
+                f"--model {self.model[0]!r} names no model. Write PROVIDER:MODEL, or leave it out."
+            )
         return Overrides(
-            models=tuple(part for text in self.model for part in text.split(",") if part.strip()) or None,
+            models=models or None,
             workspace=self.workspace,
             budget_usd=self.budget_usd,
             budget_tokens=self.budget_tokens,

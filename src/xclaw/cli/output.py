@@ -7,6 +7,7 @@ from typing import Protocol, TextIO, cast
 
 import msgspec
 
+from xclaw.cli.failures import complain, reason_of
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.events import Entry
 from xclaw.contracts.results import Result
@@ -59,6 +60,11 @@ def print_indented(value: object) -> None:
     sys.stdout.buffer.flush()
 
 
+def print_error(_outcome: str, reason: str) -> None:
+    """What a command that prints JSON prints when it failed."""
+    print_json({"error": reason})
+
+
 def event_json(entry: Entry) -> Json:
     """One event as `stream-json` prints it. `seq` and `id` are 0 for a `text_delta`."""
     fields = cast("Json", msgspec.to_builtins(entry.event))
@@ -79,7 +85,7 @@ def event_json(entry: Entry) -> Json:
 def result_json(
     result: Result,
     *,
-    session_id: str,
+    session_id: str | None,
     run_id: str | None,
     artifacts: Iterable[Pointer],
     scripted: bool = False,
@@ -141,5 +147,7 @@ class Lines:
         try:
             self._stream.write(text)
             self._stream.flush()
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
             self.closed = True
+            if not isinstance(error, BrokenPipeError):
+                complain(f"the output cannot be written: {reason_of(error)}")

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from xclaw.cli.failures import DONE, complain
-from xclaw.cli.options import OutputFormat
 from xclaw.cli.run import Shown, shown_run
 
 if TYPE_CHECKING:
@@ -11,12 +10,12 @@ if TYPE_CHECKING:
     from xclaw.settings import Settings
 
 
-def resume(run: str | None, workspace: str | None, output_format: OutputFormat, *, quiet: bool) -> int:
+def resume(run: str | None, workspace: str | None, shown: Shown) -> int:
     """Resume one run, or all that were interrupted, one after the other; answers the worst exit code."""
     from xclaw.cli.opening import run_to_end, settings_of_workspace
 
     settings = settings_of_workspace(workspace)
-    return run_to_end(_resume(settings, run, Shown(output_format, quiet)))
+    return run_to_end(_resume(settings, run, shown))
 
 
 async def _resume(settings: "Settings", run: str | None, shown: Shown) -> int:
@@ -36,6 +35,7 @@ async def _resume(settings: "Settings", run: str | None, shown: Shown) -> int:
         worst = DONE
         for row in sorted(rows, key=lambda row: row.started_at):
             complain(_heading(row))
+            shown.session_id, shown.answered = row.session_id, False
             before = await app.journal.read_tree(row.root_id)
             handle = await app.runs.resume(row.root_id)
             worst = max(worst, await shown_run(app, handle, shown, interrupts, before))

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xclaw.cli.failures import READER_GONE, complain, exit_code_of, reason_of
+from xclaw.cli.failures import READER_GONE, complain, exit_code_of
 from xclaw.cli.options import OutputFormat, RunOptions, WorkOptions
-from xclaw.contracts.errors import UsageError, XclawError
+from xclaw.contracts.errors import UsageError
 
 if TYPE_CHECKING:
     from xclaw.app import App
@@ -21,30 +21,37 @@ if TYPE_CHECKING:
 MAX_SESSION_CHARACTERS = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Shown:
-    """How a run is shown."""
+    """How a run is shown, and whether its result object was printed: in the JSON formats each run has
+    exactly one, however it ends."""
 
     output_format: OutputFormat = "text"
     quiet: bool = False
+    session_id: str | None = None
+    answered: bool = False
+
+    def report(self, outcome: "Outcome", reason: str) -> None:
+        """Print the result object of a run that never began or never ended."""
+        if self.output_format == "text" or self.answered:
+            return
+        from xclaw.cli.output import print_json, result_json
+        from xclaw.contracts.results import Result
+
+        self.answered = True
+        result = Result(outcome, reason=reason)
+        print_json(result_json(result, session_id=self.session_id, run_id=None, artifacts=()))
 
 
-def run_once(options: RunOptions) -> int:
+def run_once(options: RunOptions, shown: Shown) -> int:
     """Send one message; answers the exit code."""
     from xclaw.cli.opening import run_to_end, settings_from
 
-    shown = Shown(options.output_format, options.quiet)
-    session_id = checked_session(options.session or f"run-{secrets.token_hex(3)}")
-    try:
-        text = message_of(options.text or [], Path.cwd())
-        settings = settings_from(options.overrides())
-        return run_to_end(_run(options, settings, text, session_id, shown))
-    except XclawError as error:
-        _print_failure(shown, session_id, "error", reason_of(error))
-        raise
-    except KeyboardInterrupt:
-        _print_failure(shown, session_id, "interrupted", "interrupted by the user")
-        raise
+    fresh = f"run-{secrets.token_hex(3)}"
+    session_id = shown.session_id = fresh if options.session is None else checked_session(options.session)
+    text = message_of(options.text or [], Path.cwd())
+    settings = settings_from(options.overrides())
+    return run_to_end(_run(options, settings, text, session_id, shown))
 
 
 def message_of(words: list[str], cwd: Path) -> str:
@@ -131,6 +138,7 @@ def _print_result(
 
     nodes = [node for tree in trace_trees(entries) for node in tree.walk()]
     if shown.output_format != "text":
+        shown.answered = True
         artifacts = {pointer.path: pointer for node in nodes for pointer in node.artifacts}.values()
         scripted = any(node.scripted for node in nodes)
         print_json(
@@ -141,14 +149,3 @@ def _print_result(
     if result.outcome != "success":
         reason = f": {one_line(result.reason, 500)}" if result.reason else ""
         complain(f"the run ended as {result.outcome}{reason}. Details: xclaw trace {run_id}")
-
-
-def _print_failure(shown: Shown, session_id: str, outcome: "Outcome", reason: str) -> None:
-    """In the JSON formats, the result object of a run that never began or never ended."""
-    if shown.output_format == "text":
-        return
-    from xclaw.cli.output import print_json, result_json
-    from xclaw.contracts.results import Result
-
-    result = Result(outcome, reason=reason)
-    print_json(result_json(result, session_id=session_id, run_id=None, artifacts=()))

@@ -36,6 +36,8 @@ class Interrupts:
         """Listen to signals; only in a process's main thread."""
         loop = asyncio.get_running_loop()
         for number in STOPPING_SIGNALS:
+            if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+                continue  # nohup: the run shall outlive its terminal
             loop.add_signal_handler(number, self.interrupt)
 
     def interrupt(self) -> None:

@@ -48,7 +48,7 @@ def read_toml(path: Path, shape: Shape, warnings: list[str]) -> list[Setting]:
     text = _read_text(path)
     try:
         document = cast("dict[str, object]", tomllib.loads(text))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a TOMLDecodeError, or a number of too many digits
         raise UsageError(f"{path}: not valid TOML: {error}. Correct the file and try again.") from None
     found: list[Setting] = []
     for key, value in _leaves(document, (), shape):

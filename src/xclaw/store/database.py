@@ -89,6 +89,16 @@ def upgrade(connection: sqlite3.Connection, scripts: list[str]) -> None:
         raise
 
 
+def refuse_unusable(path: Path) -> None:
+    """Raise what `open_writer` would for a file that exists, without writing to it."""
+    _refuse_non_database(_checked_path(str(path)))
+    with closing(open_reader(str(path))) as connection:
+        try:
+            _checked_version(connection, path)
+        except sqlite3.DatabaseError as error:
+            raise _unusable(path, error) from error
+
+
 def _checked_path(text: str) -> Path:
     if not text or "\0" in text:
         raise UsageError(f"the journal's path is {text!r}: set `path` to a file")
@@ -98,6 +108,8 @@ def _checked_path(text: str) -> Path:
         raise UsageError(f"cannot follow the journal's path {text!r}: {error}") from error
     if path.is_dir():
         raise UsageError(f"the journal's path {str(path)!r} is a directory: set `path` to a file in it")
+    if path.exists() and not path.is_file():
+        raise UsageError(f"the journal's path {str(path)!r} is no regular file: set `path` to one")
     return path
 
 
@@ -138,23 +150,28 @@ def _refuse_non_database(path: Path) -> None:
 
 
 def _check_and_upgrade(connection: sqlite3.Connection, path: Path, scripts: list[str]) -> None:
-    if _pragma(connection, "application_id") != APPLICATION_ID:
-        raise UsageError(
-            f"{str(path)!r} is a database of another program. It was left as it is: "
-            "set `path` to another file"
-        )
-    version = _pragma(connection, "user_version")
-    if version > len(scripts):
-        raise UsageError(
-            f"the journal {str(path)!r} has format {version}, and this xclaw knows {len(scripts)}: "
-            "upgrade xclaw, or set `path` to another file"
-        )
+    version = _checked_version(connection, path)
     connection.execute("PRAGMA journal_mode = WAL")
     if version < len(scripts):
         upgrade(connection, scripts)
     # Reads both ends of the tables, so that a truncated file is noticed now.
     for table, column in (("runs", "number"), ("events", "id")):
         connection.execute(f"SELECT min({column}), max({column}) FROM {table}").fetchall()
+
+
+def _checked_version(connection: sqlite3.Connection, path: Path) -> int:
+    if _pragma(connection, "application_id") != APPLICATION_ID:
+        raise UsageError(
+            f"{str(path)!r} is a database of another program. It was left as it is: "
+            "set `path` to another file"
+        )
+    version, known = _pragma(connection, "user_version"), len(migrations())
+    if version > known:
+        raise UsageError(
+            f"the journal {str(path)!r} has format {version}, and this xclaw knows {known}: "
+            "upgrade xclaw, or set `path` to another file"
+        )
+    return version
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

@@ -87,7 +87,7 @@ class Deliveries:
         parts = tuple(map(composed, parts))
         wanted = Record(
             path="",
-            name="/".join(parts),
+            name=self._name_of("/".join(parts)),
             sha256=hashlib.sha256(content).hexdigest(),
             size=len(content),
             agent=agent,
@@ -107,6 +107,11 @@ class Deliveries:
                 os.fsync(index)
                 os.fsync(parent.directory)
             return pointer
+
+    def _name_of(self, path: str) -> str:
+        """What a path is a version of: who delivers `a.v2.md` again means the next version of `a.md`."""
+        later = (record for record in self.records() if record.version > 1 and composed(record.path) == path)
+        return next((record.name for record in later), path)
 
     def verify(self, parts: tuple[str, ...]) -> Pointer | None:
         """The artifact at `parts`, if it was delivered and its bytes are still the same."""

@@ -35,7 +35,8 @@ Answer with one JSON object per turn, nothing else:
 {"action":"view_file","path":"..."} reads an input artifact; read it before you judge it.
 What comes back starts with "tool output:".
 {"action":"result","status":"success","summary_data":{"summary":"..."},"artifact_pointers":{}} ends. Deliver \
-every file that the task asks for first, each one once. status is "error" if the task cannot be done.
+every file that the task asks for first, each one once. Keep a file under 50 lines: short docstrings, no doctests, \
+few examples. status is "error" if the task cannot be done.
 {"action":"answer","text":"..."} ends instead when the text begins without a [Task workspace: ...] header.
 In JSON a line break in a file is \\n, a backslash \\\\, a quote \\". Write in the language of the task."""
 

@@ -177,7 +177,8 @@ def test_a_prompt_after_a_compaction_holds_the_summary_instead() -> None:
 
 def test_what_is_exported_is_bounded_and_can_be_encoded() -> None:
     huge = "x" * 1_000_000 + "\ud800"
-    events: list[Event] = [replace(started("coder"), input=huge, agent="a\ud800" * 500), turn(1)]
+    first: Event = replace(started("coder"), input=huge, agent="a\ud800" * 500)
+    events: list[Event] = [first, turn(1)]
     for number in range(1, 20):
         events += [
             answered(number, Usage(10**30, -5)),

@@ -1,6 +1,7 @@
 """How a command ends: exit codes, and errors that say what happened, where, and what to do."""
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -28,14 +29,19 @@ def exit_code_of(outcome: Outcome) -> int:
     return INTERRUPTED if outcome in ("cancelled", "interrupted") else FAILED
 
 
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 Report = Callable[[Literal["error", "interrupted"], str], None]
 """Told on standard output how a command failed, and why."""
 
 
-def guarded(body: Callable[[], int], report: Report | None = None) -> int:
+def _unreported(_outcome: str, _reason: str) -> None:
+    """Text output has the error on stderr alone."""
+
+
+def guarded(body: Callable[[], int], report: Report = _unreported) -> int:
     """The exit code of `body`, errors included. With `XCLAW_DEBUG=1` tracebacks are shown."""
     try:
-        code = body() if report is None else _reported(body, report)
+        code = _reported(body, report)
         sys.stdout.flush()
     except BrokenPipeError:
         let_go_of_stdout()
@@ -49,8 +55,18 @@ def guarded(body: Callable[[], int], report: Report | None = None) -> int:
     return code
 
 
+def hold_interrupts() -> None:
+    """SIGTERM and SIGHUP interrupt like Ctrl-C, unless they are ignored; none does before a command
+    has begun and can say that it was interrupted."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
+    for number in INTERRUPTS:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
+
+
 def _reported(body: Callable[[], int], report: Report) -> int:
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTS)
         return body()
     except BrokenPipeError:
         raise

@@ -1,6 +1,5 @@
 """The command `xclaw`. Nothing heavy is imported before a command is known."""
 
-import signal
 import sys
 from collections.abc import Callable
 from typing import Annotated, Literal, cast
@@ -8,7 +7,7 @@ from typing import Annotated, Literal, cast
 import typer
 
 from xclaw import __version__
-from xclaw.cli.failures import INTERRUPTED, MISUSED, Report, guarded
+from xclaw.cli.failures import INTERRUPTED, MISUSED, Report, guarded, hold_interrupts
 from xclaw.cli.options import OutputFormat, RunOptions, WorkOptions, takes
 from xclaw.cli.streams import prepare_streams
 
@@ -189,7 +188,7 @@ def config(
 
 
 def _end(body: Callable[[], int], report: Report | None = None) -> None:
-    raise typer.Exit(guarded(body, report))
+    raise typer.Exit(guarded(body) if report is None else guarded(body, report))
 
 
 def _report(as_json: bool) -> Report | None:
@@ -221,10 +220,8 @@ def with_command(arguments: list[str]) -> list[str]:
 
 def main() -> None:
     """The entry point. Exits the process."""
+    hold_interrupts()
     prepare_streams()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)
     arguments = with_command(sys.argv[1:])
     try:
         sys.exit(app(args=arguments, prog_name="xclaw", standalone_mode=False))

@@ -19,9 +19,17 @@ if TYPE_CHECKING:
 SEARCHED_RUNS = 10_000
 
 
+def working_directory() -> Path:
+    """Raises `UsageError` when it was deleted."""
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise UsageError(f"the working directory is gone ({error.strerror}). Change to another.") from None
+
+
 def settings_from(overrides: Overrides) -> Settings:
     """The settings of this process. Raises `UsageError`."""
-    return load_settings(cwd=Path.cwd(), env=os.environ, overrides=overrides)
+    return load_settings(cwd=working_directory(), env=os.environ, overrides=overrides)
 
 
 def settings_of_workspace(workspace: str | None) -> Settings:

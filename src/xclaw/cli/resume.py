@@ -2,10 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from xclaw.cli.failures import DONE, complain
+from xclaw.cli.failures import DONE, FAILED, MISUSED, complain, reason_of, show_error
 from xclaw.cli.run import Shown, shown_run
+from xclaw.contracts.errors import UsageError, XclawError
 
 if TYPE_CHECKING:
+    from xclaw.app import App
+    from xclaw.cli.watching import Interrupts
     from xclaw.contracts.journal import RunRow
     from xclaw.settings import Settings
 
@@ -35,11 +38,23 @@ async def _resume(settings: "Settings", run: str | None, shown: Shown) -> int:
         worst = DONE
         for row in sorted(rows, key=lambda row: row.started_at):
             complain(_heading(row))
-            shown.session_id, shown.answered = row.session_id, False
-            before = await app.journal.read_tree(row.root_id)
-            handle = await app.runs.resume(row.root_id)
-            worst = max(worst, await shown_run(app, handle, shown, interrupts, before))
+            worst = max(worst, await _resumed(app, row, shown, interrupts))
+            if interrupts.happened:  # whoever stops one run does not want the next to begin
+                break
         return worst
+
+
+async def _resumed(app: "App", row: "RunRow", shown: Shown, interrupts: "Interrupts") -> int:
+    """The exit code of one run; one that cannot be taken up does not keep the others waiting."""
+    shown.session_id, shown.answered = row.session_id, False
+    try:
+        before = await app.journal.read_tree(row.root_id)
+        handle = await app.runs.resume(row.root_id)
+    except XclawError as error:
+        shown.report("error", reason_of(error))
+        show_error(error)
+        return MISUSED if isinstance(error, UsageError) else FAILED
+    return await shown_run(app, handle, shown, interrupts, before)
 
 
 def _heading(row: "RunRow") -> str:

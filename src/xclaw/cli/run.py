@@ -45,11 +45,11 @@ class Shown:
 
 def run_once(options: RunOptions, shown: Shown) -> int:
     """Send one message; answers the exit code."""
-    from xclaw.cli.opening import run_to_end, settings_from
+    from xclaw.cli.opening import run_to_end, settings_from, working_directory
 
     fresh = f"run-{secrets.token_hex(3)}"
     session_id = shown.session_id = fresh if options.session is None else checked_session(options.session)
-    text = message_of(options.text or [], Path.cwd())
+    text = message_of(options.text or [], working_directory())
     settings = settings_from(options.overrides())
     return run_to_end(_run(options, settings, text, session_id, shown))
 

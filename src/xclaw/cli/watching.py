@@ -32,6 +32,11 @@ class Interrupts:
         self._count = 0
         self._following = False
 
+    @property
+    def happened(self) -> bool:
+        """The user or a reader that went away has stopped the run that was followed last."""
+        return bool(self._reason)
+
     def install(self) -> None:
         """Listen to signals; only in a process's main thread."""
         loop = asyncio.get_running_loop()

@@ -5,6 +5,7 @@ One JSON object per line in, one out: `{"cancel": run_id, "reason": text}` → `
 
 import asyncio
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -15,6 +16,8 @@ from xclaw.contracts.errors import UsageError
 from xclaw.runtime.tree import NodeEnd
 
 LINE_BYTES = 65_536
+SOCKET_PATH_BYTES = 100
+"""What every system takes, with room to spare."""
 ANSWER_S = 30.0
 """How long a caller waits: cancelling waits for every run of a tree to confirm."""
 
@@ -35,8 +38,12 @@ class ControlSocket:
         return str(Path(self._directory) / "control") if self._directory else ""
 
     async def open(self) -> None:
-        # Socket paths are short (about 100 bytes), homes may not be: hence the temporary directory.
+        # Socket paths are short, homes may not be: hence the temporary directory, or where even that
+        # is too long, the one that every Unix has.
         self._directory = tempfile.mkdtemp(prefix="xclaw-")
+        if len(os.fsencode(self.path)) > SOCKET_PATH_BYTES:
+            await self.close()
+            self._directory = tempfile.mkdtemp(prefix="xclaw-", dir="/tmp")
         self._server = await asyncio.start_unix_server(self._serve, self.path, limit=LINE_BYTES)
         Path(self.path).chmod(0o600)
 

@@ -400,10 +400,16 @@ def test_a_stopped_worker_is_told_to_its_parent_which_goes_on(tmp_path: Path) ->
         provider.answer_with(troupe.answer)
         entries: list[Entry] = []
         handle = await app.runs.start(RunRequest("START", "s"))
-        handle.subscribe(entries.append)
+        coder: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        def receive(entry: Entry) -> None:
+            entries.append(entry)
+            if isinstance(entry.event, RunStarted) and entry.event.agent == "coder":
+                coder.set_result(entry.address.run_id)
+
+        handle.subscribe(receive)
         await provider.wait_requests(4)
-        runs = {e.event.agent: e.address.run_id for e in entries if isinstance(e.event, RunStarted)}
-        [end] = await app.cancel(runs["coder"], "too slow")
+        [end] = await app.cancel(await coder, "too slow")
         assert (end.agent, end.outcome) == ("coder", "cancelled")
         result = await handle.result()
         assert (result.outcome, result.text) == ("success", "one is missing")

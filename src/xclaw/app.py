@@ -3,7 +3,7 @@
 import os
 import secrets
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -116,8 +116,6 @@ async def open_app(
         await runs.close()
         await export.close()
         await control.close()
-        with suppress(JournalError):
-            await journal.remove_owner(owner)
         await journal.close()
         await models.close()
 

@@ -1,7 +1,9 @@
 """How commands fail: one JSON document where JSON was asked for, and streams that are not there."""
 
 import json
+import logging
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -9,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from xclaw_command import TIMEOUT_S, Xclaw
+
+from xclaw.cli.failures import LogLines
 
 ECHO: list[object] = [{"agent": "orchestrator", "replies": [{"text": "the answer"}]}]
 
@@ -197,3 +201,42 @@ def test_a_working_directory_that_is_gone_is_said(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert b"the working directory is gone" in done.stdout
+
+
+def test_a_journal_that_fails_in_the_middle_is_an_honest_end(tmp_path: Path) -> None:
+    """What was spent is told, and no traceback."""
+    xclaw = Xclaw(tmp_path)
+    model = xclaw.script([{"agent": "orchestrator", "replies": [{"text": "x" * 2_000_000}]}])
+    limit = 500_000
+
+    def no_large_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    done = subprocess.run(
+        [sys.executable, "-m", "xclaw", "run", "hi", "-o", "json", "-m", model],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        cwd=tmp_path,
+        env=xclaw.environment({}),
+        timeout=TIMEOUT_S,
+        check=False,
+        preexec_fn=no_large_files,
+    )
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["status"], result["usage"]["calls"]) == (1, "interrupted", 1)
+    assert "the journal failed" in result["reason"]
+    assert b"Traceback" not in done.stderr
+
+
+def test_what_is_logged_is_a_line_that_controls_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XCLAW_DEBUG", raising=False)
+    logger = logging.Logger("somebody")
+    logger.addHandler(LogLines())
+    logger.info("of no interest")
+    try:
+        raise ValueError("\x1b]0;title\x07bad")
+    except ValueError:
+        logger.exception("run %s failed", "\x1b[2Jr1")
+    assert capsys.readouterr().err == "xclaw: run r1 failed: ValueError: bad\n"

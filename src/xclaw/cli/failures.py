@@ -1,5 +1,6 @@
 """How a command ends: exit codes, and errors that say what happened, where, and what to do."""
 
+import logging
 import os
 import signal
 import sys
@@ -26,12 +27,37 @@ def exit_code_of(outcome: Outcome) -> int:
         return DONE
     if outcome in STOPPED_BY_LIMIT:
         return LIMITED
-    return INTERRUPTED if outcome in ("cancelled", "interrupted") else FAILED
+    return INTERRUPTED if outcome == "cancelled" else FAILED
 
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 Report = Callable[[Literal["error", "interrupted"], str], None]
 """Told on standard output how a command failed, and why."""
+
+
+class LogLines(logging.Handler):
+    """Shows what is logged as warnings or worse like any error: one line, and with `XCLAW_DEBUG=1`
+    where it happened. Python would print tracebacks, and control characters as they are."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            text = record.getMessage()
+        except (TypeError, ValueError):  # arguments that do not fit their message
+            text = str(record.msg)
+        error = record.exc_info[1] if record.exc_info else None
+        if error is None:
+            complain(text)
+        else:
+            complain(f"{text}: {type(error).__name__}: {error}")
+            _show_where(error)
+
+
+def _show_where(error: BaseException) -> None:
+    if os.environ.get("XCLAW_DEBUG", "") not in ("", "0"):
+        traceback.print_exception(error, file=sys.stderr)
 
 
 def _unreported(_outcome: str, _reason: str) -> None:
@@ -80,8 +106,7 @@ def _reported(body: Callable[[], int], report: Report) -> int:
 
 def show_error(error: BaseException) -> None:
     """Say on stderr what went wrong, for people."""
-    if os.environ.get("XCLAW_DEBUG", "") not in ("", "0"):
-        traceback.print_exception(error, file=sys.stderr)
+    _show_where(error)
     complain(reason_of(error))
 
 

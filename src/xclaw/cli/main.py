@@ -1,5 +1,6 @@
 """The command `xclaw`. Nothing heavy is imported before a command is known."""
 
+import logging
 import sys
 from collections.abc import Callable
 from typing import Annotated, Literal, cast
@@ -7,7 +8,7 @@ from typing import Annotated, Literal, cast
 import typer
 
 from xclaw import __version__
-from xclaw.cli.failures import INTERRUPTED, MISUSED, Report, guarded, hold_interrupts
+from xclaw.cli.failures import INTERRUPTED, MISUSED, LogLines, Report, guarded, hold_interrupts
 from xclaw.cli.options import OutputFormat, RunOptions, WorkOptions, takes
 from xclaw.cli.streams import prepare_streams
 
@@ -222,6 +223,7 @@ def main() -> None:
     """The entry point. Exits the process."""
     hold_interrupts()
     prepare_streams()
+    logging.getLogger().addHandler(LogLines())
     arguments = with_command(sys.argv[1:])
     try:
         sys.exit(app(args=arguments, prog_name="xclaw", standalone_mode=False))

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from typing import cast
 
 from xclaw.contracts.errors import JournalError, UsageError
 from xclaw.contracts.events import ChildSpawned, NotificationQueued, RunEnded, RunResumed
@@ -103,7 +104,10 @@ class Driver:
         try:
             result = await to_the_end(self._end(live, ending, began))
         except JournalError as failure:
-            result = Result("interrupted", ending.text, reason=f"the journal failed: {failure}")
+            reason = f"the journal failed: {failure}"
+            took = clock() - began
+            spent = node.ledger.spent
+            result = Result("interrupted", ending.text, reason=reason, spend=spent, duration_s=took)
         node.result = result
         return result
 
@@ -126,6 +130,8 @@ class Driver:
             reason = self.tree.cancelled or (str(cancel.args[0]) if cancel.args else "cancelled")
             return Ending("cancelled", _so_far(live), reason)
         except Exception as failure:
+            if (broken := _journal_failure(failure)) is not None:  # no fault of the run's
+                return Ending("interrupted", _so_far(live), f"the journal failed: {broken}")
             logger.exception("run %s failed", node.run_id)
             return Ending("error", _so_far(live), f"internal error: {type(failure).__name__}: {failure}")
         finally:
@@ -171,6 +177,16 @@ class Driver:
                 f"{self.services.memory_root}/agent-{node.run_id}",
             )
         )
+
+
+def _journal_failure(failure: Exception) -> JournalError | None:
+    """What made it impossible to record, alone or among the failures of calls that ran at once."""
+    if isinstance(failure, JournalError):
+        return failure
+    if isinstance(failure, ExceptionGroup):
+        parts = cast("ExceptionGroup[Exception]", failure).exceptions
+        return next((found for part in parts if (found := _journal_failure(part))), None)
+    return None
 
 
 def _so_far(live: Live) -> str:

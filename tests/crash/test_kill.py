@@ -252,7 +252,7 @@ def test_a_process_killed_at_200_random_instants_goes_on_where_it_was(
             assert code in (0, -signal.SIGKILL), f"seed {seed}: {out}"
             killed = code != 0
             outcomes[check_after_kill(zygote, provider, Path(home)) if killed else "ended before"] += 1
-    assert outcomes["resumed"] > 100, f"seed {seed}: {outcomes}"
+    assert outcomes["resumed"] > 50, f"seed {seed}: {outcomes}"
 
 
 @pytest.mark.timeout(300)

@@ -1,6 +1,6 @@
 """The main job on the embedded model, ten requests: how often it is split, delivered and answered.
 
-    python -m benchmarks.embedded [number of tries]
+    python -m benchmarks.embedded [first try] [last try]
 
 Not part of `python -m benchmarks`: it takes about half an hour and needs `xclaw[local]`. A try counts as
 done when at least two workers ran, at least one file was delivered and the run ended as a success.
@@ -48,16 +48,17 @@ async def attempt(app: App, number: int, request: str) -> bool:
     return done
 
 
-async def measure(tries: int) -> None:
+async def measure(first: int, last: int) -> None:
     with tempfile.TemporaryDirectory() as home:
         env = {"XCLAW_HOME": home, "HOME": str(Path.home())}
         settings = load_settings(
             cwd=Path(home), env=env, overrides=Overrides(models=("local",), timeout_s=TIMEOUT_S)
         )
         async with open_app(settings) as app:
-            done = [await attempt(app, n, request) for n, request in enumerate(REQUESTS[:tries], start=1)]
+            done = [await attempt(app, n, REQUESTS[n - 1]) for n in range(first, last + 1)]
     print(f"{sum(done)} of {len(done)} done")
 
 
 if __name__ == "__main__":
-    asyncio.run(measure(int(sys.argv[1]) if len(sys.argv) > 1 else len(REQUESTS)))
+    bounds = [int(argument) for argument in sys.argv[1:3]]
+    asyncio.run(measure(*bounds) if len(bounds) == 2 else measure(1, len(REQUESTS)))

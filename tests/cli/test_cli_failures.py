@@ -232,7 +232,9 @@ def test_what_is_logged_is_a_line_that_controls_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("XCLAW_DEBUG", raising=False)
-    logger = logging.Logger("somebody")
+    logger = logging.getLogger("xclaw.somebody")
+    monkeypatch.setattr(logger, "handlers", [])
+    monkeypatch.setattr(logger, "propagate", False)
     logger.addHandler(LogLines())
     logger.info("of no interest")
     try:

@@ -46,6 +46,7 @@ def test_a_run_that_cannot_go_on_does_not_hold_the_next_one_up(tmp_path: Path) -
         provider.queue(Text("done after all"))
         process = await xclaw.start("resume", "-o", "json", env=env)
         out, err = await process.communicate()
+        assert len(out.splitlines()) == 2, (out, err)
         refused, resumed = [cast("Json", json.loads(line)) for line in out.splitlines()]
         assert process.returncode == 2
         assert (refused["status"], resumed["status"]) == ("error", "success")

@@ -63,7 +63,7 @@ def progress_note(done: Sequence[str], missing: Sequence[str]) -> str:
 
 def delivery_note(delivered: Sequence[str]) -> str:
     """What a worker reads after a tool output; `delivered`: the files it has handed in."""
-    return f"(Delivered: {', '.join(delivered)}. Deliver a file that is still missing, or end.)"
+    return f"(Delivered: {', '.join(delivered)}. If the task names another file, deliver that; if not, end.)"
 
 
 class _Example:

@@ -6,14 +6,16 @@ import threading
 from functools import partial
 from pathlib import Path
 
-from harness import Seen, against_provider, ask, run_script
+from harness import Script, Seen, against_provider, ask, follow, run_script, settings_for, write_script
 
-from xclaw.app import App
-from xclaw.contracts.events import ChildSpawned, RunEnded
+from xclaw.app import App, open_app
+from xclaw.contracts.events import ChildSpawned, RunEnded, RunStarted
 from xclaw.contracts.ids import new_session_id, team_session
+from xclaw.contracts.messages import Message
 from xclaw.contracts.results import Result
 from xclaw.contracts.scope import Scope, current_scope
 from xclaw.contracts.spawn import Birth
+from xclaw.runtime.runs import RunRequest
 from xclaw.spawn.local import LocalLauncher
 from xclaw.testing import Calls, FakeProvider, Hang, Text
 
@@ -133,3 +135,22 @@ def test_a_worker_out_of_time_is_stopped_and_its_parent_goes_on(tmp_path: Path) 
             await provider.requests[2].closed.wait()
 
     against_provider(tmp_path, scenario)
+
+
+def test_a_channels_message_becomes_a_run_that_knows_its_id(tmp_path: Path) -> None:
+    """A2."""
+    script: Script = [{"agent": "orchestrator", "replies": [{"text": "Hello."}]}]
+    message = Message("m-1", "talk", "web", "Hi", 1.0)
+
+    async def main() -> Seen:
+        settings = settings_for(tmp_path, write_script(tmp_path, script))
+        async with asyncio.timeout(20), open_app(settings) as app:
+            return await follow(await app.runs.start(RunRequest.from_message(message)))
+
+    [started] = asyncio.run(main()).events(RunStarted)
+    assert (started.message_id, started.channel, started.input, started.caller) == (
+        "m-1",
+        "web",
+        "Hi",
+        "user",
+    )

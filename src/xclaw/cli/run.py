@@ -1,8 +1,9 @@
 """`xclaw run`: one message, one answer."""
 
 import secrets
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,14 +72,15 @@ def message_of(words: list[str], cwd: Path) -> str:
 
 def request_of(options: WorkOptions, text: str, session_id: str) -> "RunRequest":
     from xclaw.contracts.agents import Limits
+    from xclaw.contracts.ids import new_run_id
+    from xclaw.contracts.messages import Message
     from xclaw.runtime.runs import RunRequest
 
     overrides = options.overrides()
-    return RunRequest(
-        text=text,
-        session_id=session_id,
+    message = Message(new_run_id(), session_id, "cli", text, time.time())
+    return replace(
+        RunRequest.from_message(message),
         agent=options.agent,
-        channel="cli",
         models=overrides.models or (),
         limits=Limits(options.max_turns, options.timeout, options.budget_tokens, options.budget_usd),
         dialect=options.dialect,

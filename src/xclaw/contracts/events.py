@@ -33,6 +33,8 @@ class RunStarted:
     task_id: str = ""
     task: Task | None = None
     channel: str = ""
+    message_id: str = ""
+    """Of the channel's message that it answers; empty for a child."""
     scripted: bool = False
     kind: Literal["run_started"] = "run_started"
 

@@ -1,6 +1,6 @@
 """The Tool contract."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -63,4 +63,3 @@ class Tool(Protocol):
 
 
 ToolSet = Mapping[str, Tool]
-ToolSource = Callable[[Sequence[str]], ToolSet]

@@ -73,15 +73,6 @@ def _number(value: object) -> float | None:
     return float(value)
 
 
-def list_of_items(value: object, name: str, example: str) -> list[object]:
-    """The items of a list in any of its spellings."""
-    parsed = parsed_value(value) if isinstance(value, str) else value
-    items = as_list(parsed)
-    if items is None:
-        raise ToolFailed(f"`{name}` must be a list, not {shown(value)}, e.g. {example}")
-    return items
-
-
 def list_of_names(value: object, name: str, example: str) -> list[str]:
     """Names in a list, or in a text with commas or lines between them."""
     if value is None:

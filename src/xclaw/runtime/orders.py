@@ -32,6 +32,7 @@ class Order:
     models: tuple[str, ...]
     task: Task | None = None
     parent_call_id: str = ""
+    message_id: str = ""
 
 
 def child_order(services: Services, tree: Tree, parent: Node, spawned: ChildSpawned) -> Order:
@@ -84,6 +85,7 @@ def started_event(services: Services, tree: Tree, order: Order, workspace: Works
         task_id=order.task_id,
         task=order.task,
         channel=tree.channel,
+        message_id=order.message_id,
         scripted=model.profile.scripted,
     )
 

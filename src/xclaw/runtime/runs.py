@@ -9,7 +9,7 @@ from xclaw.contracts.errors import SpawnRefused, UsageError
 from xclaw.contracts.events import Address, RunStarted
 from xclaw.contracts.ids import new_run_id, task_id_from
 from xclaw.contracts.journal import RunRow
-from xclaw.contracts.messages import Caller
+from xclaw.contracts.messages import Caller, Message
 from xclaw.contracts.results import Result
 from xclaw.contracts.spawn import Child
 from xclaw.loop.state import RunState, fold
@@ -38,6 +38,19 @@ class RunRequest:
     dialect: str | None = None
     worker_timeout_s: float | None = None
     caller: Caller = "user"
+    message_id: str = ""
+    """Of the channel's message that this is, if it came by a channel."""
+
+    @classmethod
+    def from_message(cls, message: Message) -> "RunRequest":
+        """What a channel received (SPEC A2); `dataclasses.replace` adds what its client chose beside it."""
+        return cls(
+            message.content,
+            message.session_id,
+            channel=message.channel,
+            caller=message.caller,
+            message_id=message.id,
+        )
 
 
 def _nobody(root_id: str) -> None:
@@ -203,7 +216,17 @@ class Runs:
             request.limits.max_usd or agent.limits.max_usd or settings.budget_usd,
         )
         tree = self._tree(request, run_id, request.models or self._models)
-        order = Order(agent, address, request.text, request.caller, 0, task_id_from(run_id), limits, models)
+        order = Order(
+            agent,
+            address,
+            request.text,
+            request.caller,
+            0,
+            task_id_from(run_id),
+            limits,
+            models,
+            message_id=request.message_id,
+        )
         driver = Driver(self._services, tree)
         live = begin(self._services, tree, order, state, Lineage(None, driver.launch_child))
         return self._register(tree, driver.launch(live, order.task_id))

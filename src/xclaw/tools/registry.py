@@ -39,7 +39,7 @@ class ToolRegistry:
         return tuple(self._tools)
 
     def select(self, names: Sequence[str]) -> ToolSet:
-        """The tools of these names that exist, in this order: a `ToolSource`. A run that is resumed
+        """The tools of these names that exist, in this order. A run that is resumed
         after a tool was turned off goes on without it; `missing` tells which that are."""
         return {name: self._tools[name] for name in names if name in self._tools}
 

@@ -20,7 +20,7 @@ from xclaw.models.embedded.joining import Progress
 from xclaw.models.embedded.model import LocalModel
 from xclaw.patterns.toolset import pattern_tools
 from xclaw.runtime.collector import collect_less_often
-from xclaw.runtime.control import ControlSocket, cancel_elsewhere
+from xclaw.runtime.control import ControlSocket, cancel_elsewhere, sweep_socket
 from xclaw.runtime.runs import Runs
 from xclaw.runtime.services import Services
 from xclaw.runtime.sessions import Sessions
@@ -111,6 +111,7 @@ async def open_app(
     try:
         await control.open()
         await journal.register_owner(owner, os.getpid(), control.path)
+        await _forget_the_dead(journal)
         yield App(settings, runs, journal, registry, models, workspaces, (*settings.warnings, *warnings))
     finally:
         await runs.close()
@@ -118,6 +119,14 @@ async def open_app(
         await control.close()
         await journal.close()
         await models.close()
+
+
+async def _forget_the_dead(journal: SqliteJournal) -> None:
+    """Sweep up after killed processes. Their runs keep their name, and stay open to be resumed."""
+    for row in await journal.owners():
+        if not journal.owner_alive(row.owner):
+            sweep_socket(row.socket)
+            await journal.remove_owner(row.owner)
 
 
 def _makers(settings: Settings, progress: Progress | None) -> dict[str, Callable[[str], Model]]:

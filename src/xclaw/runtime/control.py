@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -70,6 +71,15 @@ class ControlSocket:
         except (ValueError, KeyError, TypeError, AttributeError):
             return {"error": 'expected {"cancel": run_id}'}
         return {"ends": [asdict(end) for end in await self._cancel(run_id, reason)]}
+
+
+def sweep_socket(path: str) -> None:
+    """Remove what a process that was killed left of its socket; nothing that does not look like one."""
+    directory = Path(path).parent
+    if path and Path(path).name == "control" and directory.name.startswith("xclaw-"):
+        with suppress(OSError):
+            Path(path).unlink()
+            directory.rmdir()
 
 
 async def cancel_elsewhere(path: str, run_id: str, reason: str) -> list[NodeEnd]:

@@ -112,3 +112,34 @@ def test_repeating_a_delivery_after_a_crash_changes_nothing(tmp_path: Path) -> N
     setup = make_setup(tmp_path)
     assert hand_in(setup, "report.md", "x") == hand_in(setup, "report.md", "x")
     assert len(list(setup.delivery.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "note"),
+    [
+        ("a.py", 'def f():\n    """open\n    return 1\n', "line 2: unterminated triple-quoted string"),
+        ("a.py", "x = '\x00'", "null bytes"),
+        ("a.py", "(" * 5_000, "parse"),
+        ("a.json", '{"a": 1,}', "double quotes"),
+        ("a.json", "[" * 100_000, "recursion"),
+    ],
+)
+def test_a_file_that_does_not_parse_is_kept_and_the_worker_is_told(
+    tmp_path: Path, name: str, content: str, note: str
+) -> None:
+    setup = make_setup(tmp_path)
+    output = asyncio.run(deliver.run({"path": name, "content": content}, setup.context))
+    delivered, told = output.content.splitlines()
+    assert Path(delivered.removeprefix("delivered: ")).read_text() == content
+    assert told.startswith("note: it does not parse: ")
+    assert note in told
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.py", "def f():\n    return '\\d'\n"), ("a.json", '{"a": 1}'), ("a.js", "{{{"), ("a.py.txt", "(((")],
+)
+def test_a_good_file_or_one_of_another_kind_is_just_delivered(
+    tmp_path: Path, name: str, content: str
+) -> None:
+    assert hand_in(make_setup(tmp_path), name, content).name == name

@@ -1,8 +1,12 @@
 """The tool that hands in a finished artifact (SPEC D6)."""
 
+import ast
 import asyncio
 import base64
 import binascii
+import json
+import warnings
+from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -12,6 +16,8 @@ from xclaw.contracts.tools import ToolContext
 from xclaw.tools.functions import tool
 
 _TIMEOUT_S = 60.0
+_PARSED_BYTES = 200_000
+_PARSERS: dict[str, Callable[[bytes], object]] = {".py": ast.parse, ".json": json.loads}
 
 
 @tool(replayable=True, timeout_s=_TIMEOUT_S)
@@ -28,7 +34,29 @@ async def deliver(
     raw = _bytes_from(content, encoding)
     pointer = await asyncio.to_thread(context.workspace.deliver, path, raw)
     context.record(ArtifactDelivered(pointer, PurePosixPath(path).name))
+    fault = _fault_in(path, raw)
+    if fault:
+        return f"delivered: {pointer.path}\nnote: it does not parse: {fault}. Deliver it again, corrected."
     return f"delivered: {pointer.path}"
+
+
+def _fault_in(path: str, content: bytes) -> str:
+    """Why a Python or JSON file is none; empty for a good one, one of another kind, or a very long one.
+
+    It is read, never run.
+    """
+    suffix = PurePosixPath(path).suffix.lower()
+    if suffix not in _PARSERS or len(content) > _PARSED_BYTES:
+        return ""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a doubtful escape in somebody's file is no matter of ours
+            _PARSERS[suffix](content)
+    except SyntaxError as error:
+        return f"line {error.lineno}: {error.msg}"
+    except (ValueError, RecursionError, MemoryError) as error:
+        return str(error)[:200] or type(error).__name__
+    return ""
 
 
 def _bytes_from(content: str, encoding: Literal["text", "base64"]) -> bytes:

@@ -1,6 +1,8 @@
 """Lets tests share what stands beside them."""
 
+import signal
 import sys
+import threading
 from pathlib import Path
 
 from hypothesis import settings
@@ -10,3 +12,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 # A busy machine is no fault of an example: how long one takes is not asserted anywhere.
 settings.register_profile("xclaw", deadline=None)
 settings.load_profile("xclaw")
+
+# Whoever starts the tests in the background may have had signals ignored; the commands that the tests
+# start and interrupt inherit that.
+if threading.current_thread() is threading.main_thread():
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)

@@ -83,7 +83,7 @@ def test_an_orchestrator_hands_out_parts_and_then_answers(model: LocalModel, req
             said.append(await say(model, orchestrator_brief(AGENTS), history, schema))
             if said[-1]["action"] == "answer":
                 break
-            path = f"/work/shared/{turn}/file"
+            path = f"/workspace/shared/{turn}/file"
             record = {
                 "status": "success",
                 "artifact_pointers": {"file": path},
@@ -105,7 +105,7 @@ def test_a_worker_delivers_a_file_and_then_ends_with_the_result_form(model: Loca
     async def main() -> None:
         schema = action_schema([deliver.spec], RESULT_SCHEMA)
         task = (
-            "[Task workspace: /work/agents/1]\n\n[Shared delivery dir: /work/shared/1]\n\nWrite the Python module "
+            "[Task workspace: /workspace/agents/1]\n\n[Shared delivery dir: /workspace/shared/1]\n\nWrite the Python module "
             "slug.py with slugify(text): lower case, everything but letters and digits becomes one hyphen. Deliver it."
         )
         brief = worker_brief("You are a coder.")
@@ -113,7 +113,7 @@ def test_a_worker_delivers_a_file_and_then_ends_with_the_result_form(model: Loca
         first = await say(model, brief, history, schema)
         assert first["action"] == "deliver"
         compile(str(first["content"]), "slug.py", "exec")
-        output = f"tool output: deliver\n```\ndelivered: /work/shared/1/{first['path']}\n```"
+        output = f"tool output: deliver\n```\ndelivered: /workspace/shared/1/{first['path']}\n```"
         history += [AssistantMessage(json.dumps(first)), UserMessage(output, "runtime")]
         last = await say(model, brief, history, schema)
         for _ in range(2):

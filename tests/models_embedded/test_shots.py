@@ -295,7 +295,7 @@ def test_a_file_is_never_cut_by_the_schema() -> None:
 def test_a_file_name_begins_with_no_space() -> None:
     assert not conforms({"action": "deliver", "path": " a.py", "content": "x"}, WORKER_SCHEMA)
     assert not conforms({"action": "deliver", "path": "", "content": "x"}, WORKER_SCHEMA)
-    assert conforms({"action": "view_file", "path": "/work/a b/文件.py"}, WORKER_SCHEMA)
+    assert conforms({"action": "view_file", "path": "/workspace/a b/文件.py"}, WORKER_SCHEMA)
 
 
 def test_parameters_of_any_tool_are_reduced_to_the_required_ones() -> None:

@@ -27,7 +27,7 @@ from xclaw.contracts.usage import Spend, Usage
 
 _USAGE = Usage(120, 30, 64, 8, estimated=True)
 _LIMITS = Limits(12, 60.5, 100_000, 0.25)
-_POINTER = Pointer("/work/shared/abc123/report.md", "0" * 64, 2_048, "writer", "c1", 2)
+_POINTER = Pointer("/workspace/shared/abc123/report.md", "0" * 64, 2_048, "writer", "c1", 2)
 _TASK = Task(
     "critic",
     "Judge it.\nBe fair.",

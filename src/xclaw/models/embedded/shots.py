@@ -100,7 +100,7 @@ def _result(summary: str, *paths: str) -> dict[str, object]:
 
 def _task(number: str, text: str, *inputs: str) -> str:
     """A task with its headers (SPEC D1)."""
-    headers = f"[Task workspace: /work/agents/{number}]\n\n[Shared delivery dir: /work/shared/{number}]\n\n"
+    headers = f"[Task workspace: /workspace/agents/{number}]\n\n[Shared delivery dir: /workspace/shared/{number}]\n\n"
     return headers + (f"[Input artifacts: {', '.join(inputs)}]\n\n" if inputs else "") + text
 
 
@@ -112,8 +112,8 @@ _PARTS_IN_ENGLISH = (
         "delegate",
         _result(
             "Two functions, 6 tests.",
-            "/work/shared/1a2b3c/temperature.py",
-            "/work/shared/1a2b3c/test_temperature.py",
+            "/workspace/shared/1a2b3c/temperature.py",
+            "/workspace/shared/1a2b3c/test_temperature.py",
         ),
         task="Write the Python module temperature.py with celsius_to_fahrenheit(c) and fahrenheit_to_celsius(f), both "
         "from float to float, and pytest tests for them in test_temperature.py. Deliver both files.",
@@ -122,21 +122,21 @@ _PARTS_IN_ENGLISH = (
     .call(
         "delegate",
         _result("Correct. One remark: text instead of a number is not refused."),
-        task="Review the Python module /work/shared/1a2b3c/temperature.py: is it correct, what happens with wrong "
+        task="Review the Python module /workspace/shared/1a2b3c/temperature.py: is it correct, what happens with wrong "
         "input, what is unclear? List each problem with its fix.",
         agent="reviewer",
     )
     .call(
         "delegate",
-        _result("One page with two examples.", "/work/shared/4d5e6f/README.md"),
-        task="Write README.md for the Python module /work/shared/1a2b3c/temperature.py with celsius_to_fahrenheit(c) "
+        _result("One page with two examples.", "/workspace/shared/4d5e6f/README.md"),
+        task="Write README.md for the Python module /workspace/shared/1a2b3c/temperature.py with celsius_to_fahrenheit(c) "
         "and fahrenheit_to_celsius(f): purpose, how to import it, one example for each function. Deliver README.md.",
         agent="writer",
     )
     .end(
         action="answer",
-        text="Done. Module: /work/shared/1a2b3c/temperature.py, tests: /work/shared/1a2b3c/test_temperature.py, docs: "
-        "/work/shared/4d5e6f/README.md. The review found it correct; text instead of a number is not refused yet.",
+        text="Done. Module: /workspace/shared/1a2b3c/temperature.py, tests: /workspace/shared/1a2b3c/test_temperature.py, docs: "
+        "/workspace/shared/4d5e6f/README.md. The review found it correct; text instead of a number is not refused yet.",
     )
 )
 
@@ -148,21 +148,21 @@ _PARTS_IN_CHINESE = (
     _Example("用 Go 实现一个 LRU 缓存，再写一份说明文档")
     .call(
         "delegate",
-        _result("实现了 Get 和 Put。", "/work/shared/7a8b9c/lru.go"),
+        _result("实现了 Get 和 Put。", "/workspace/shared/7a8b9c/lru.go"),
         task="用 Go 实现 LRU 缓存 lru.go：NewLRU(capacity int)、Get(key string)、Put(key string, value any)，"
         "超过容量时淘汰最久未使用的项。交付 lru.go。",
         agent="coder",
     )
     .call(
         "delegate",
-        _result("一页说明，两个示例。", "/work/shared/0d1e2f/README.md"),
-        task="为 Go 的 LRU 缓存 /work/shared/7a8b9c/lru.go 写说明文档 README.md：用途，NewLRU、Get、Put 的用法和示例。"
+        _result("一页说明，两个示例。", "/workspace/shared/0d1e2f/README.md"),
+        task="为 Go 的 LRU 缓存 /workspace/shared/7a8b9c/lru.go 写说明文档 README.md：用途，NewLRU、Get、Put 的用法和示例。"
         "交付 README.md。",
         agent="writer",
     )
     .end(
         action="answer",
-        text="已完成。代码：/work/shared/7a8b9c/lru.go，文档：/work/shared/0d1e2f/README.md。",
+        text="已完成。代码：/workspace/shared/7a8b9c/lru.go，文档：/workspace/shared/0d1e2f/README.md。",
     )
 )
 
@@ -218,7 +218,7 @@ _CODE_WITH_TESTS = (
     )
     .call(
         "deliver",
-        "delivered: /work/shared/1a2b3c/phone.py",
+        "delivered: /workspace/shared/1a2b3c/phone.py",
         path="phone.py",
         content='import re\n\n\ndef digits(text):\n    """Return the digits of text, spaces and signs removed."""\n'
         '    if not isinstance(text, str):\n        raise TypeError("text must be a string")\n'
@@ -226,7 +226,7 @@ _CODE_WITH_TESTS = (
     )
     .call(
         "deliver",
-        "delivered: /work/shared/1a2b3c/test_phone.py",
+        "delivered: /workspace/shared/1a2b3c/test_phone.py",
         path="test_phone.py",
         content="import pytest\nfrom phone import digits\n\n\ndef test_signs_are_removed():\n"
         '    assert digits("+49 (30) 12-3") == "4930123"\n\n\ndef test_empty():\n    assert digits("") == ""\n\n\n'
@@ -244,14 +244,14 @@ _REVIEW_IN_CHINESE = (
     _Example(
         _task(
             "4d5e6f",
-            "审查 /work/shared/7a8b9c/lru.go，列出每个问题和修改建议。",
-            "/work/shared/7a8b9c/lru.go",
+            "审查 /workspace/shared/7a8b9c/lru.go，列出每个问题和修改建议。",
+            "/workspace/shared/7a8b9c/lru.go",
         )
     )
     .call(
         "view_file",
         "type LRU struct { items map[string]any }\n\nfunc (c *LRU) Get(key string) any { return c.items[key] }",
-        path="/work/shared/7a8b9c/lru.go",
+        path="/workspace/shared/7a8b9c/lru.go",
     )
     .end(
         action="result",
@@ -268,14 +268,14 @@ _REVIEW_IN_ENGLISH = (
     _Example(
         _task(
             "5a6b7c",
-            "Review /work/shared/2d3e4f/parse.py: list each problem with its fix.",
-            "/work/shared/2d3e4f/parse.py",
+            "Review /workspace/shared/2d3e4f/parse.py: list each problem with its fix.",
+            "/workspace/shared/2d3e4f/parse.py",
         )
     )
     .call(
         "view_file",
         "def parse(line):\n    return int(line.split(',')[1])",
-        path="/work/shared/2d3e4f/parse.py",
+        path="/workspace/shared/2d3e4f/parse.py",
     )
     .end(
         action="result",
@@ -294,7 +294,7 @@ _DOCUMENT_IN_ENGLISH = (
     )
     .call(
         "deliver",
-        "delivered: /work/shared/8d9e0f/USAGE.md",
+        "delivered: /workspace/shared/8d9e0f/USAGE.md",
         path="USAGE.md",
         content="# parse.py\n\nReads the second field of a line as a number.\n\n```python\nfrom parse import parse\n\n"
         'print(parse("a,5"))  # 5\n```\n',
@@ -311,7 +311,7 @@ _DOCUMENT_IN_CHINESE = (
     _Example(_task("0d1e2f", "为温度换算模块 temperature.py 写使用说明 USAGE.md。交付 USAGE.md。"))
     .call(
         "deliver",
-        "delivered: /work/shared/0d1e2f/USAGE.md",
+        "delivered: /workspace/shared/0d1e2f/USAGE.md",
         path="USAGE.md",
         content="# temperature.py 使用说明\n\n## 用途\n\n摄氏与华氏温度互相换算。\n\n## 示例\n\n```python\n"
         "from temperature import celsius_to_fahrenheit\n\nprint(celsius_to_fahrenheit(100.0))  # 212.0\n```\n",

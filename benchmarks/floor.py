@@ -55,7 +55,7 @@ def _read(
             text.append(content)
             if on_text is not None:
                 on_text(content)
-        calls.extend(choice["delta"].get("tool_calls", []))  # pyright: ignore[reportArgumentType, reportCallIssue]
+        calls.extend(choice["delta"].get("tool_calls", []))  # pyright: ignore[reportArgumentType, reportCallIssue] - JSON
 
 
 async def worker(session: aiohttp.ClientSession, url: str, task: str) -> str:

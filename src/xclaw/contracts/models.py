@@ -41,6 +41,12 @@ class ModelProfile:
     scripted: bool = False
     """Replies come from a script: every place that shows them says so."""
 
+    def cost_usd(self, input_tokens: int, output_tokens: int) -> float | None:
+        """US dollars at this price; None when it is unknown."""
+        if self.input_usd_per_million is None or self.output_usd_per_million is None:
+            return None
+        return (input_tokens * self.input_usd_per_million + output_tokens * self.output_usd_per_million) / 1e6
+
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:

@@ -89,13 +89,12 @@ def _bug(tool: Tool, failure: Exception) -> str:
 
 
 def _context(parts: Parts, call: ToolCall) -> ToolContext:
-    started = parts.state.started_event
     return ToolContext(
         run_id=parts.run_id,
         session_id=parts.session_id,
         agent=parts.agent.name,
         call_id=call.id,
-        request=parts.task.text if parts.task else (started.input if started else ""),
+        request=parts.state.request,
         workspace=parts.workspace,
         spawn=parts.spawn_for(call.id),
         record=parts.log.record,

@@ -39,19 +39,12 @@ def _answered(parts: Parts, text: str) -> Ending:
     reason = ""
     if state.child_results and not any(result.succeeded for result in state.child_results.values()):
         reason = "every worker that was given a part failed"
-    elif state.child_results and not state.artifacts and effects_claimed(_request(parts)):
+    elif state.child_results and not state.artifacts and effects_claimed(state.request):
         reason = "files were asked for and work was handed out; nothing was delivered"
     if reason:
         parts.log.record(Warned("unverified", reason))
         return Ending("completed_unverified", text, reason, None, pointers)
     return Ending("success", text, pointers=pointers)
-
-
-def _request(parts: Parts) -> str:
-    if parts.task is not None:
-        return parts.task.text
-    started = parts.state.started_event
-    return started.input if started else ""
 
 
 def _structured(parts: Parts, text: str) -> Ending | None:

@@ -34,9 +34,7 @@ async def run_loop(parts: Parts) -> Ending:
             ending = await _step(parts)
         except LimitReached as limit:
             ending = Ending("over_budget", parts.state.findings(), str(limit))
-        except AllModelsFailed as failure:
-            ending = Ending("error", parts.state.findings(), str(failure))
-        except ModelError as failure:
+        except (AllModelsFailed, ModelError) as failure:
             ending = Ending("error", parts.state.findings(), str(failure))
         if ending is not None:
             return ending

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 from xclaw.contracts.errors import AllModelsFailed, ContextTooLong, ModelError
-from xclaw.contracts.events import AttemptFailed, Compacted, Warned
+from xclaw.contracts.events import Compacted, Warned
 from xclaw.contracts.models import Attempt
 from xclaw.contracts.tokens import estimate_tokens
 from xclaw.contracts.usage import Spend, Usage, spend_of_call
@@ -17,7 +17,7 @@ from xclaw.loop.compaction import (
 from xclaw.loop.context import request_tokens
 from xclaw.loop.parts import Parts
 from xclaw.loop.sizes import message_tokens
-from xclaw.loop.streaming import cut_off
+from xclaw.loop.streaming import attempt_failed, cut_off
 
 FILL = 0.8
 """The part of a window that a request may fill before it is compacted."""
@@ -38,20 +38,7 @@ class _SilentSink:
 
     def on_attempt_failed(self, attempt: Attempt) -> None:
         """Charged and journaled; nothing is taken back, since nothing was shown."""
-        parts = self._parts
-        parts.ledger.charge(spend_of_call(attempt.usage, attempt.cost_usd))
-        parts.log.record(
-            AttemptFailed(
-                parts.state.turn,
-                attempt.model,
-                f"no summary: {attempt.error}",
-                attempt.status,
-                attempt.usage,
-                attempt.cost_usd,
-                "",
-                attempt.next_model,
-            )
-        )
+        attempt_failed(self._parts, attempt, f"no summary: {attempt.error}", "")
 
 
 async def make_room(parts: Parts, *, force: bool = False) -> None:

@@ -83,6 +83,14 @@ class RunState:
         self._deferred: list[ChatMessage] = []
         self._guard = RepeatGuard()
 
+    @property
+    def request(self) -> str:
+        """What the run was asked: the user's message, or the task without its headers."""
+        started = self.started_event
+        if started is None:
+            return ""
+        return started.task.text if started.task else started.input
+
     def view(self) -> list[ChatMessage]:
         """The conversation as a model may see it: the summary in place of what was compacted."""
         if not self.kept_from:

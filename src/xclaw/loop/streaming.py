@@ -89,19 +89,7 @@ class TurnSink:
         """Journal the failure, charge what it cost, and take back what was shown."""
         parts = self._parts
         self._chunks, self._gate = [], Gate(anywhere=parts.dialect.holds_json)
-        parts.ledger.charge(spend_of_call(attempt.usage, attempt.cost_usd))
-        parts.log.record(
-            AttemptFailed(
-                parts.state.turn,
-                attempt.model,
-                attempt.error,
-                attempt.status,
-                attempt.usage,
-                attempt.cost_usd,
-                attempt.partial,
-                attempt.next_model,
-            )
-        )
+        attempt_failed(parts, attempt, attempt.error, attempt.partial)
 
     def release(self, answer: str | None) -> None:
         """The reply is complete: show what was held if it is an answer, drop it if it is calls."""
@@ -113,16 +101,27 @@ class TurnSink:
             self._parts.log.delta(text)
 
 
+def attempt_failed(parts: Parts, attempt: Attempt, error: str, retracted: str) -> None:
+    """Charge and journal what a failed attempt cost; `retracted` is the text that was shown of it."""
+    parts.ledger.charge(spend_of_call(attempt.usage, attempt.cost_usd))
+    parts.log.record(
+        AttemptFailed(
+            parts.state.turn,
+            attempt.model,
+            error,
+            attempt.status,
+            attempt.usage,
+            attempt.cost_usd,
+            retracted,
+            attempt.next_model,
+        )
+    )
+
+
 def cut_off(parts: Parts, text: str, input_tokens: int) -> Spend:
     """Journal a call that a cancellation ended. It was paid for too: how much is an estimate, never 0."""
     usage = Usage(input_tokens, estimate_tokens(text) if text else 0, estimated=True)
-    price = parts.model.profile
-    cost: float | None = None
-    if price.input_usd_per_million is not None and price.output_usd_per_million is not None:
-        cost = (
-            usage.input_tokens * price.input_usd_per_million
-            + usage.output_tokens * price.output_usd_per_million
-        ) / 1e6
+    cost = parts.model.profile.cost_usd(usage.input_tokens, usage.output_tokens)
     parts.unfinished = text
     parts.log.record(
         AttemptFailed(parts.state.turn, parts.model.name, "cancelled", None, usage, cost, text, None)

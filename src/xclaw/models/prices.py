@@ -60,7 +60,7 @@ def _cost(usage: Usage, price: Price) -> float:
 
 def _listed(provider: str, name: str) -> Pricing:
     # A third of a second, which only runs that call a priced provider should pay.
-    import genai_prices  # noqa: PLC0415
+    import genai_prices  # noqa: PLC0415 - see above
 
     try:
         found = genai_prices.calc_price(genai_prices.Usage(input_tokens=1), name, provider_id=provider)

@@ -73,6 +73,7 @@ def _assemble(
     if started.task is not None:
         workspace.grant(started.task.inputs)
     tools = services.tools.select(started.tools)
+    specs = tuple(tool.spec for tool in tools.values())
     ledger = _account(services, started.limits, parent)
     node = Node(log.address.run_id, started.agent, started.depth, log, ledger, parent, started.task_id)
     tree.nodes[node.run_id] = node
@@ -84,7 +85,7 @@ def _assemble(
         dialect=dialect_of(started.dialect),
         instructions=started.instructions,
         tools=tools,
-        specs=tuple(tool.spec for tool in tools.values()),
+        specs=specs,
         state=log.state,
         log=log,
         ledger=ledger,
@@ -103,7 +104,7 @@ def _assemble(
         run_id=node.run_id,
         session_id=log.address.session_id,
         shots=services.coaching.shots(agent) if coached else (),
-        schema=coached_schema(services, agent, log.state) if coached else None,
+        schema=coached_schema(services, agent, log.state, specs) if coached else None,
         task=started.task,
     )
     return Live(node, parts, children)

@@ -51,7 +51,7 @@ class TreeLedger:
         while account is not None:
             output = min(output, account._output_allowed(input_tokens, profile))
             account = account._parent
-        usd = _price(input_tokens, output, profile)
+        usd = profile.cost_usd(input_tokens, output)
         reservation = Reservation(input_tokens + output, usd, output)
         self._hold(reservation, 1)
         return reservation
@@ -129,10 +129,3 @@ class TreeLedger:
 def _share(left: int) -> int:
     """Leave something for siblings, but not so little that a small rest is cut up."""
     return min(left, max(1_024, left // 4))
-
-
-def _price(input_tokens: int, output_tokens: int, profile: ModelProfile) -> float | None:
-    input_price, output_price = profile.input_usd_per_million, profile.output_usd_per_million
-    if input_price is None or output_price is None:
-        return None
-    return (input_tokens * input_price + output_tokens * output_price) / 1e6

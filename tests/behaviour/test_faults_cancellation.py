@@ -185,14 +185,15 @@ def test_a_fan_out_holds_nobody_else_up(tmp_path: Path) -> None:
             handle = await app.runs.start(RunRequest("START", f"s{number}"))
             handle.subscribe(entries.append)
             handles.append(handle)
-        await provider.wait_requests(4 + 4 + 8)
+            await provider.wait_requests(8 + 2 * (number + 1))  # so that the places go by tree
         clock = asyncio.get_running_loop().time
         began = clock()
         assert (await ask(app, "hi", "other")).result.text == "hello"
         assert clock() - began < 1
         assert waiting == 8
         assert any(isinstance(e.event, Warned) and e.event.code == "queued" for e in entries)
-        for handle in handles:
+        for number, handle in enumerate(handles, start=1):
+            await provider.wait_requests(4 + 4 + 1 + 8 * number)  # the places are taken again
             report = await handle.cancel("enough")
             assert {end.outcome for end in report} == {"cancelled"}
             assert not any(end.late for end in report)

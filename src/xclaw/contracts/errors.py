@@ -3,6 +3,8 @@
 XclawError
 +-- UsageError            the user's input or configuration; exit code 2
 |   +-- NoModel           no key, no endpoint, no embedded model
+|   +-- SessionBusy       another process works in the session
+|   +-- NotAllowed        the token's user may not do or see this
 +-- ModelError            one attempt at a model call failed
 |   +-- ModelUnavailable  outage, rate limit, network: retry, then the next model
 |   +-- ModelInterrupted  the stream ended before the answer did: retry
@@ -31,6 +33,15 @@ class UsageError(XclawError):
 
 class NoModel(UsageError):
     """There is nothing to run on."""
+
+
+class SessionBusy(UsageError):
+    """Another process works in the session; it will be free when that one is done."""
+
+
+class NotAllowed(UsageError):
+    """The user that a token names may not do this. Of what belongs to others it is said that it is not
+    there, so this is about scopes."""
 
 
 class ModelError(XclawError):

@@ -9,8 +9,10 @@ from typing import Literal
 
 from xclaw.contracts.agents import Limits
 from xclaw.contracts.artifacts import Pointer
-from xclaw.contracts.messages import AssistantMessage, Caller, Origin
+from xclaw.contracts.messages import AssistantMessage, Caller, ChatMessage, Origin
+from xclaw.contracts.models import ToolSpec
 from xclaw.contracts.results import Outcome, Result
+from xclaw.contracts.routing import Route
 from xclaw.contracts.tasks import Task
 from xclaw.contracts.usage import Usage
 
@@ -36,6 +38,14 @@ class RunStarted:
     message_id: str = ""
     """Of the channel's message that it answers; empty for a child."""
     scripted: bool = False
+    route: Route | None = None
+    """How a root's message came to this agent."""
+    history: tuple[ChatMessage, ...] = ()
+    """What had been said before, where the client keeps the conversation and sends it along."""
+    client_tools: tuple[ToolSpec, ...] = ()
+    """Tools that the client runs itself: a turn that asks for them ends the run."""
+    output_schema: dict[str, object] | None = None
+    """Constrains the final text of a root."""
     kind: Literal["run_started"] = "run_started"
 
 
@@ -166,6 +176,8 @@ class MessageAdded:
 
     text: str
     origin: Origin
+    message_id: str = ""
+    """Of the channel's message that it is, for a steering message."""
     kind: Literal["message_added"] = "message_added"
 
 

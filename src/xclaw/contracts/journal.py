@@ -25,6 +25,8 @@ class RunRow:
     ended_at: float | None
     outcome: Outcome | None
     """None while it runs, or was interrupted."""
+    message_id: str = ""
+    """Of the channel's message that it answers."""
 
 
 Committed = Callable[[Sequence[Entry], BaseException | None], None]

@@ -1,0 +1,1 @@
+"""One door for every request: dispatch, routing, sessions, channels, the server."""

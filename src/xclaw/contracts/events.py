@@ -9,7 +9,7 @@ from typing import Literal
 
 from xclaw.contracts.agents import Limits
 from xclaw.contracts.artifacts import Pointer
-from xclaw.contracts.messages import AssistantMessage, Caller, ChatMessage, Origin
+from xclaw.contracts.messages import AssistantMessage, Caller, Origin, Said
 from xclaw.contracts.models import ToolSpec
 from xclaw.contracts.results import Outcome, Result
 from xclaw.contracts.routing import Route
@@ -40,7 +40,7 @@ class RunStarted:
     scripted: bool = False
     route: Route | None = None
     """How a root's message came to this agent."""
-    history: tuple[ChatMessage, ...] = ()
+    history: tuple[Said, ...] = ()
     """What had been said before, where the client keeps the conversation and sends it along."""
     client_tools: tuple[ToolSpec, ...] = ()
     """Tools that the client runs itself: a turn that asks for them ends the run."""

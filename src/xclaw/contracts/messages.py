@@ -58,6 +58,26 @@ ChatMessage = UserMessage | AssistantMessage | ToolMessage
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """A `ChatMessage` in one shape, as an event keeps a conversation that a client brought along."""
+
+    role: Literal["user", "assistant", "tool"]
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+    name: str = ""
+
+    def as_message(self) -> ChatMessage:
+        match self.role:
+            case "user":
+                return UserMessage(self.text)
+            case "assistant":
+                return AssistantMessage(self.text, self.tool_calls)
+            case "tool":
+                return ToolMessage(self.call_id, self.name, self.text)
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """What enters through a channel (SPEC A2)."""
 

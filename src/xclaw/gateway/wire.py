@@ -26,7 +26,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_de
 # --- what a client says
 
 
-class Watch(Frame, tag="watch"):
+class Watch(Frame, tag="watch", frozen=True):
     """Send everything of a session that comes after entry `after`; without it, from now on."""
 
     session: str
@@ -34,12 +34,12 @@ class Watch(Frame, tag="watch"):
     ref: str = ""
 
 
-class Unwatch(Frame, tag="unwatch"):
+class Unwatch(Frame, tag="unwatch", frozen=True):
     session: str
     ref: str = ""
 
 
-class Say(Frame, tag="message"):
+class Say(Frame, tag="message", frozen=True):
     """A message for the session's agents. Under a `client_id` that was used before it is the same one."""
 
     session: str
@@ -52,7 +52,7 @@ class Say(Frame, tag="message"):
     ref: str = ""
 
 
-class Cancel(Frame, tag="cancel"):
+class Cancel(Frame, tag="cancel", frozen=True):
     """End a run by its id; or, with a session, what runs in it and what waits."""
 
     session: str = ""
@@ -61,7 +61,7 @@ class Cancel(Frame, tag="cancel"):
     ref: str = ""
 
 
-class Answer(Frame, tag="answer"):
+class Answer(Frame, tag="answer", frozen=True):
     """Decide an approval."""
 
     approval: str
@@ -71,7 +71,7 @@ class Answer(Frame, tag="answer"):
     ref: str = ""
 
 
-class Ping(Frame, tag="ping"):
+class Ping(Frame, tag="ping", frozen=True):
     ref: str = ""
 
 
@@ -81,7 +81,7 @@ ClientFrame = Watch | Unwatch | Say | Cancel | Answer | Ping
 # --- what the gateway says
 
 
-class Hello(Frame, tag="hello"):
+class Hello(Frame, tag="hello", frozen=True):
     """The first frame of a connection."""
 
     v: int
@@ -92,7 +92,7 @@ class Hello(Frame, tag="hello"):
     max_message_bytes: int
 
 
-class Watching(Frame, tag="watching"):
+class Watching(Frame, tag="watching", frozen=True):
     """The watch has begun. `after` is where: everything later comes, each once, in order."""
 
     session: str
@@ -102,7 +102,7 @@ class Watching(Frame, tag="watching"):
     ref: str = ""
 
 
-class SayAccepted(Frame, tag="accepted"):
+class SayAccepted(Frame, tag="accepted", frozen=True):
     """The message is durable. `after`: watching from here misses nothing of its answer."""
 
     session: str
@@ -114,28 +114,28 @@ class SayAccepted(Frame, tag="accepted"):
     ref: str = ""
 
 
-class Cancelled(Frame, tag="cancelled"):
+class Cancelled(Frame, tag="cancelled", frozen=True):
     runs: int
     session: str = ""
     ref: str = ""
 
 
-class Answered(Frame, tag="answered"):
+class Answered(Frame, tag="answered", frozen=True):
     approval: str
     ref: str = ""
 
 
-class Done(Frame, tag="done"):
+class Done(Frame, tag="done", frozen=True):
     """A frame that has nothing to tell was carried out."""
 
     ref: str = ""
 
 
-class Pong(Frame, tag="pong"):
+class Pong(Frame, tag="pong", frozen=True):
     ref: str = ""
 
 
-class DeltaFrame(Frame, tag="delta"):
+class DeltaFrame(Frame, tag="delta", frozen=True):
     """Streamed text. `offset` counts the characters since the run's last stored entry, `after`."""
 
     request: str
@@ -147,7 +147,7 @@ class DeltaFrame(Frame, tag="delta"):
     content: str
 
 
-class EventFrame(Frame, tag="event"):
+class EventFrame(Frame, tag="event", frozen=True):
     """A stored event. `id` is what to resume from."""
 
     request: str
@@ -162,7 +162,7 @@ class EventFrame(Frame, tag="event"):
     data: Data
 
 
-class ReplyFrame(Frame, tag="reply"):
+class ReplyFrame(Frame, tag="reply", frozen=True):
     """The request has its answer. `outcome` says how good it is; `data` is the run's last event."""
 
     request: str
@@ -179,7 +179,7 @@ class ReplyFrame(Frame, tag="reply"):
     data: Data
 
 
-class ErrorFrame(Frame, tag="error"):
+class ErrorFrame(Frame, tag="error", frozen=True):
     """What could not be done, and what to do. `code` is one of a stable list (docs/gateway.md)."""
 
     code: str

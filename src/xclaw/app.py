@@ -11,7 +11,7 @@ from xclaw.agents.loader import load_agents
 from xclaw.agents.registry import AgentRegistry
 from xclaw.agents.settings import AgentSettings
 from xclaw.contracts.agents import Agent
-from xclaw.contracts.errors import JournalError, UsageError
+from xclaw.contracts.errors import JournalError, SessionBusy, UsageError
 from xclaw.contracts.models import Model
 from xclaw.contracts.tools import Tool
 from xclaw.models.catalog import ModelCatalog
@@ -159,7 +159,7 @@ def _sessions(locks: OwnerLocks) -> Sessions:
         try:
             locks.take(session_id)
         except JournalError as failure:
-            raise UsageError(
+            raise SessionBusy(
                 f"session {session_id!r} is busy: another xclaw process is working in it; "
                 "wait for it, or name another with --session"
             ) from failure

@@ -19,7 +19,9 @@ def build_request(parts: Parts, max_output_tokens: int | None) -> ModelRequest:
     """
     messages = [*parts.dialect.messages([*parts.shots, *_view(parts)])]
     _show_board(parts, messages)
-    final = result_schema(parts.task.output_schema) if parts.task and parts.task.structured else None
+    final = parts.output_schema
+    if parts.task and parts.task.structured:
+        final = result_schema(parts.task.output_schema)
     return ModelRequest(
         instructions=parts.instructions,
         messages=messages,

@@ -14,6 +14,7 @@ from xclaw.contracts.usage import Spend, spend_of_call
 from xclaw.loop.action_shapes import MAX_NAME_CHARS
 from xclaw.loop.actions import Malformed
 from xclaw.loop.calls import CUT, run_calls
+from xclaw.loop.client_tools import CLIENT_TOOLS, for_the_client
 from xclaw.loop.context import build_request, request_tokens
 from xclaw.loop.dialects import Asked
 from xclaw.loop.ending import MAX_CORRECTIONS, conclude
@@ -43,6 +44,8 @@ async def run_loop(parts: Parts) -> Ending:
 async def _step(parts: Parts) -> Ending | None:
     state = parts.state
     if state.pending:
+        if for_the_client(state.turn_calls, parts.tools):
+            return Ending("success", state.last_text(), CLIENT_TOOLS)
         await run_calls(parts)
         return None
     last = state.messages[-1]

@@ -36,14 +36,14 @@ class Log(Protocol):
 
 
 class Inbox(Protocol):
-    """Notifications of background children."""
+    """What comes to a run from outside: notifications of background children, what the user says meanwhile."""
 
     def take(self) -> bool:
         """Record those that have arrived, acknowledged, as messages; true if there were any."""
         ...
 
     async def wait(self) -> bool:
-        """Wait until a background child ends; false at once if none is running."""
+        """Wait until a background child ends or something is said; false at once if none is running."""
         ...
 
 
@@ -94,6 +94,8 @@ class Parts:
     schema: Schema | None = None
     """The schema of one reply, for models that need a tighter one than the dialect's."""
     task: Task | None = None
+    output_schema: dict[str, object] | None = None
+    """What a root's final text has to be; a task has its own."""
     unfinished: str = ""
     """What the model had said of an answer that was cut off by a cancellation."""
 

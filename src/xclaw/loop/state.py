@@ -166,10 +166,14 @@ class RunState:
         self.started_event, self.ended = event, None
         self.turn = self.waits = self.corrections = self.compactions = self.effects = 0
         self.children, self.child_results, self.taken_by, self.delivered = {}, {}, {}, []
-        self.spend, self.verdict, self._guard = Spend(), "ok", RepeatGuard()
+        self.spend = event.route.spend if event.route else Spend()
+        self.verdict, self._guard = "ok", RepeatGuard()
         if event.task is not None:
             self.artifacts.update((p.path, p) for p in event.task.inputs)
-        self._append(UserMessage(event.input, event.caller))
+        for said in event.history:
+            self._append(said.as_message())
+        if event.input or not event.history:
+            self._append(UserMessage(event.input, event.caller))
 
     def _resume(self) -> None:
         """A call that a crash cut off was no turn of the agent's: it does not count to its limit."""

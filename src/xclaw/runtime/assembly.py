@@ -8,6 +8,7 @@ from xclaw.contracts.agents import Agent, Limits
 from xclaw.contracts.events import RunStarted
 from xclaw.contracts.tools import ToolSet
 from xclaw.contracts.workspaces import Workspace
+from xclaw.loop.client_tools import client_tools
 from xclaw.loop.dialects import Dialect, JsonDialect, NativeDialect
 from xclaw.loop.parts import Bounds, Parts
 from xclaw.loop.state import RunState
@@ -46,6 +47,8 @@ def begin(services: Services, tree: Tree, order: Order, state: RunState, lineage
     started = started_event(services, tree, order, workspace)
     log = RunLog(tree.stream, order.address, state)
     live = _assemble(services, tree, started, log, workspace, lineage)
+    if order.route is not None:
+        live.node.ledger.charge(order.route.spend)
     log.record(started)
     return live
 
@@ -72,12 +75,13 @@ def _assemble(
     workspace.grant(tuple(log.state.artifacts.values()))
     if started.task is not None:
         workspace.grant(started.task.inputs)
-    tools = services.tools.select(started.tools)
+    tools = {**services.tools.select(started.tools), **client_tools(started.client_tools)}
     specs = tuple(tool.spec for tool in tools.values())
     ledger = _account(services, started.limits, parent)
     node = Node(log.address.run_id, started.agent, started.depth, log, ledger, parent, started.task_id)
     tree.nodes[node.run_id] = node
     children = Children(services, tree, node, workspace, launch)
+    node.steer = children.steer
     coached = is_coached(model, started.dialect)
     parts = Parts(
         agent=agent,
@@ -106,6 +110,7 @@ def _assemble(
         shots=services.coaching.shots(agent) if coached else (),
         schema=coached_schema(services, agent, log.state, specs) if coached else None,
         task=started.task,
+        output_schema=started.output_schema,
     )
     return Live(node, parts, children)
 

@@ -1,9 +1,10 @@
 """The children of one run: admitted, named, started once, their results taken once."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Literal
 
 from xclaw.contracts.agents import Agent
 from xclaw.contracts.artifacts import Pointer
@@ -34,6 +35,8 @@ class Children:
         self.workspace = workspace
         self._launch = launch
         self._background: dict[str, tuple[Child, asyncio.Task[Result]]] = {}
+        self._steering: list[MessageAdded] = []
+        self._steered = asyncio.Event()
 
     def start(self, call_id: str, task: Task, *, background: bool) -> Child:
         """The child of (call, key): the one that exists, else a new one if the tree admits it."""
@@ -72,12 +75,21 @@ class Children:
     def background(self) -> Mapping[str, tuple[Child, asyncio.Task[Result]]]:
         return self._background
 
+    def steer(self, text: str, message_id: str) -> None:
+        """Have the run read what the user says meanwhile, at its next turn; journaled when it does."""
+        self._steering.append(MessageAdded(text, "user", message_id))
+        self._steered.set()
+
     def take(self) -> bool:
-        """Hand every background child that has ended to the run, as a notification."""
+        """Hand to the run what has arrived: what the user says, and background children that have ended."""
+        steering, self._steering = self._steering, []
+        self._steered.clear()
+        for said in steering:
+            self.node.log.record(said)
         ended = [(child, task.result()) for child, task in self._background.values() if task.done()]
         for child, result in ended:
             self.notify(child, result)
-        return bool(ended)
+        return bool(ended or steering)
 
     def notify(self, child: Child, result: Result, call_id: str = "") -> None:
         """Take a result and tell the conversation of it, whenever that goes on."""
@@ -88,10 +100,20 @@ class Children:
     async def wait(self) -> bool:
         if not self._background:
             return False
-        await self.wait_idle([task for _, task in self._background.values()], None, asyncio.FIRST_COMPLETED)
+        steered = asyncio.get_running_loop().create_task(self._steered.wait())
+        ends = [task for _, task in self._background.values()]
+        try:
+            await self.wait_idle([*ends, steered], None, asyncio.FIRST_COMPLETED)
+        finally:
+            steered.cancel()
         return True
 
-    async def wait_idle(self, tasks: list[asyncio.Task[Result]], timeout_s: float | None, when: str) -> None:
+    async def wait_idle(
+        self,
+        tasks: Sequence[asyncio.Task[Result] | asyncio.Task[Literal[True]]],
+        timeout_s: float | None,
+        when: str,
+    ) -> None:
         """Wait for children without holding a worker's place."""
         node, tree = self.node, self.tree
         node.waiting_calls += 1

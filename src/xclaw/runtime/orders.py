@@ -6,8 +6,9 @@ from typing import Literal
 from xclaw.contracts.agents import Agent, Limits
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.events import Address, ChildSpawned, RunStarted
-from xclaw.contracts.messages import Caller
-from xclaw.contracts.models import Model
+from xclaw.contracts.messages import Caller, Said
+from xclaw.contracts.models import Model, ToolSpec
+from xclaw.contracts.routing import Route
 from xclaw.contracts.tasks import Task
 from xclaw.contracts.workspaces import Workspace
 from xclaw.loop.prompts import system_prompt
@@ -16,6 +17,20 @@ from xclaw.runtime.tree import Node, Tree
 
 FILE_TOOLS = ("view_file", "list_dir", "write_file", "deliver")
 COORDINATION_TOOLS = ("delegate", "debate", "pipeline", "spawn", "wait")
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What a client that keeps the conversation itself sends along with a message."""
+
+    history: tuple[Said, ...] = ()
+    """What was said before. Each tool call in it has its result."""
+    note: str = ""
+    """The client's own system prompt; stands after the agent's."""
+    tools: tuple[ToolSpec, ...] = ()
+    """Tools that the client runs: a turn that asks for them only ends the run."""
+    output_schema: dict[str, object] | None = None
+    """What the final text has to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +48,8 @@ class Order:
     task: Task | None = None
     parent_call_id: str = ""
     message_id: str = ""
+    route: Route | None = None
+    brought: Brought = Brought()
 
 
 def child_order(services: Services, tree: Tree, parent: Node, spawned: ChildSpawned) -> Order:
@@ -62,15 +79,18 @@ def started_event(services: Services, tree: Tree, order: Order, workspace: Works
     """Resolve everything that a run needs to know of itself, so that a replay need not guess."""
     model = services.models(order.models)
     dialect = _dialect_name(services, tree, model)
+    brought = order.brought
     tools = _tool_names(services, order.agent, order.depth)
     if is_coached(model, dialect):
         tools = services.coaching.tools(order.agent, tools, order.text)
         instructions = services.coaching.brief(order.agent, services.agents.roster())
     else:
-        specs = tuple(tool.spec for tool in services.tools.select(tools).values())
+        specs = tuple(tool.spec for tool in services.tools.select(tools).values()) + brought.tools
         instructions = system_prompt(
             order.agent, dialect=dialect, specs=specs, caller=order.caller, task=order.task
         )
+    if brought.note:
+        instructions = f"{instructions}\n\n## What the user's client adds\n{brought.note}"
     return RunStarted(
         agent=order.agent.name,
         input=_input(order, workspace),
@@ -87,6 +107,10 @@ def started_event(services: Services, tree: Tree, order: Order, workspace: Works
         channel=tree.channel,
         message_id=order.message_id,
         scripted=model.profile.scripted,
+        route=order.route,
+        history=brought.history,
+        client_tools=brought.tools,
+        output_schema=brought.output_schema,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xclaw.contracts.errors import UsageError
+from xclaw.contracts.errors import SessionBusy, UsageError
 from xclaw.contracts.events import ChildEnded, Entry, MessageAdded, RunEnded
 from xclaw.contracts.journal import RunRow
 from xclaw.contracts.results import Outcome, Result
@@ -28,13 +28,13 @@ WENT_ON = Closing("interrupted", "interrupted by a crash; the conversation went 
 async def close_interrupted(services: Services, session: Sequence[Entry], state: RunState) -> None:
     """End the open root that `state` (the folded session) stands in, and every open run below it.
 
-    Raises `UsageError` when the process that drives the run lives.
+    Raises `SessionBusy` when the process that drives the run lives.
     """
     row = await services.journal.run_row(session[-1].address.root_id)
     if row is None or row.outcome is not None:
         return
     if services.owner_alive(row.owner):
-        raise UsageError(
+        raise SessionBusy(
             f"session {row.session_id!r} is busy: another xclaw process works on run {row.run_id}"
         )
     await close_tree(services, row, state, WENT_ON)
@@ -48,7 +48,7 @@ async def close_tree(services: Services, row: RunRow, state: RunState, closing: 
     """
     if not await services.journal.claim(row.root_id, row.owner, services.owner):
         raise UsageError(f"run {row.root_id} was taken up by another process just now")
-    stream = TreeStream(services.journal)
+    stream = TreeStream(services.journal, services.watchers)
     runs = by_run(await services.journal.read_tree(row.root_id))
     own = runs.pop(row.root_id)
     folded = {run_id: fold(entries) for run_id, entries in runs.items()}

@@ -11,12 +11,13 @@ from xclaw.contracts.ids import new_run_id, task_id_from
 from xclaw.contracts.journal import RunRow
 from xclaw.contracts.messages import Caller, Message
 from xclaw.contracts.results import Result
+from xclaw.contracts.routing import Route
 from xclaw.contracts.spawn import Child
 from xclaw.loop.state import RunState, fold
 from xclaw.runtime.assembly import Lineage, begin
 from xclaw.runtime.children import refuse_isolation
 from xclaw.runtime.driver import Driver
-from xclaw.runtime.orders import Order
+from xclaw.runtime.orders import Brought, Order
 from xclaw.runtime.recovery import Closing, close_interrupted, close_tree
 from xclaw.runtime.services import Services
 from xclaw.runtime.sessions import Sessions
@@ -40,6 +41,9 @@ class RunRequest:
     caller: Caller = "user"
     message_id: str = ""
     """Of the channel's message that this is, if it came by a channel."""
+    route: Route | None = None
+    """How it came to this agent."""
+    brought: Brought = Brought()
 
     @classmethod
     def from_message(cls, message: Message) -> "RunRequest":
@@ -84,6 +88,13 @@ class RunHandle:
         """The end of the run, durable. Cancelling the wait does not cancel the run."""
         return await self._child.result()
 
+    def steer(self, text: str, message_id: str = "") -> None:
+        """Have the root read `text` at its next turn. If it has none, nobody does: the message then
+        stays as it was, pending."""
+        root = self._tree.nodes.get(self.root_id)
+        if root is not None and root.steer is not None:
+            root.steer(text, message_id)
+
     async def cancel(self, reason: str) -> list[NodeEnd]:
         """End the tree; answers how each of its runs ended, children first. Repeatable."""
         self._tree.cancelled = self._tree.cancelled or reason
@@ -111,8 +122,17 @@ class Runs:
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
 
+    def subscribe(self, receive: Receive) -> Callable[[], None]:
+        """Every entry of every tree of this process from now on, as `RunHandle.subscribe`."""
+        watchers = self._services.watchers
+        watchers.append(receive)
+        return lambda: watchers.remove(receive)
+
     async def start(self, request: RunRequest) -> RunHandle:
-        """Start a run; waits while the session has another. Raises `UsageError`, `NoModel`."""
+        """Start a run; waits while the session has another.
+
+        Raises `UsageError`, `NoModel`; `SessionBusy` while another process works in the session.
+        """
         agent = self._agent(request)
         models = request.models or agent.models or self._models
         self._services.models(models)
@@ -167,6 +187,19 @@ class Runs:
         ends = await close_tree(self._services, row, state, Closing("cancelled", reason))
         self._on_ended(row.root_id)
         return ends
+
+    async def suspend(self) -> int:
+        """Stop driving every tree and leave it open, for the next process to take up where its last
+        durable event left it. Answers how many there were. Child processes and HTTP requests end."""
+        self._closed = True
+        trees = list(self._live.values())
+        for tree, handle in trees:
+            tree.stream.flush()
+            tree.stream.frozen = True
+            await handle.cancel("left to the next process")
+        if self._ending:
+            await asyncio.wait(self._ending)
+        return len(trees)
 
     async def close(self, reason: str = "xclaw is shutting down") -> None:
         """End every tree, then wait until their ends are durable."""
@@ -226,6 +259,8 @@ class Runs:
             limits,
             models,
             message_id=request.message_id,
+            route=request.route,
+            brought=request.brought,
         )
         driver = Driver(self._services, tree)
         live = begin(self._services, tree, order, state, Lineage(None, driver.launch_child))
@@ -235,7 +270,7 @@ class Runs:
         return Tree(
             root_id,
             request.session_id,
-            TreeStream(self._services.journal),
+            TreeStream(self._services.journal, self._services.watchers),
             self._services.settings,
             self._slots,
             models,
@@ -270,6 +305,7 @@ class Runs:
 
     async def _forget(self, tree: Tree, child: Child) -> None:
         await child.result()
-        self._on_ended(tree.root_id)
+        if not tree.stream.frozen:
+            self._on_ended(tree.root_id)
         self._live.pop(tree.root_id, None)
         self._sessions.leave(tree.session_id)

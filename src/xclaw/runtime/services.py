@@ -1,7 +1,7 @@
 """What the runtime works with; app.py wires it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from xclaw.contracts.agents import Agent
@@ -12,6 +12,7 @@ from xclaw.contracts.spawn import Launcher
 from xclaw.contracts.tools import Tool, ToolSet
 from xclaw.contracts.workspaces import Workspaces
 from xclaw.runtime.settings import RuntimeSettings
+from xclaw.runtime.stream import Receive
 
 
 class Agents(Protocol):
@@ -51,3 +52,5 @@ class Services:
     owner_alive: Callable[[str], bool]
     """Whether the process behind an owner still runs."""
     memory_root: str
+    watchers: list[Receive] = field(default_factory=list[Receive])
+    """Who is told of everything that happens in any tree."""

@@ -41,13 +41,17 @@ class TreeStream:
     append: half as many as there are records, and each costs both threads.
     """
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, everybody: Sequence[Receive] = ()) -> None:
+        """`everybody` is told of every tree; the list belongs to the caller and may change."""
         self._journal = journal
+        self._everybody = everybody
         self._recorded: list[_Batch] = []
         """Of this step of the event loop, in order; not yet with the journal."""
         self._watchers: list[Receive] = []
         self._outgoing: deque[Sequence[Entry] | None] = deque()
         """What was recorded and not yet shown; a `None` is a batch the journal has not committed."""
+        self.frozen = False
+        """Nothing more may be recorded: the tree is left as it is, for another process to take up."""
 
     def subscribe(self, receive: Receive) -> Callable[[], None]:
         """Call `receive` for every entry from now on. It must not block; answers the unsubscriber."""
@@ -82,7 +86,7 @@ class TreeStream:
         batch.told(batch.records, error)
 
     def delta(self, address: Address, text: str) -> None:
-        if not self._watchers:
+        if not self._watchers and not self._everybody:
             return
         entry = Entry(address, 0, time.time(), TextDelta(text))
         if self._outgoing:
@@ -102,7 +106,7 @@ class TreeStream:
                 self._show(entry)
 
     def _show(self, entry: Entry) -> None:
-        for receive in list(self._watchers):
+        for receive in [*self._everybody, *self._watchers]:
             try:
                 receive(entry)
             except Exception:  # a watcher's bug must not stop the run, or the others that watch it
@@ -130,6 +134,8 @@ class RunLog:
     def record(self, *events: Event) -> None:
         if self._error is not None:
             raise self._failure()
+        if self._stream.frozen:
+            raise JournalError("the run is left to another process")
         now = time.time()
         entries: list[Entry] = []
         for event in events:

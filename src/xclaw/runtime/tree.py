@@ -1,7 +1,7 @@
 """One tree of runs: who is in it, what bounds it, whether it is being cancelled."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xclaw.contracts.artifacts import Pointer
@@ -43,6 +43,8 @@ class Node:
     background: bool = False
     result: Result | None = None
     holds_slot: bool = False
+    steer: Callable[[str, str], None] | None = None
+    """Has it read a text (and the id of the message that it is) at its next turn."""
     waiting_calls: int = 0
     """Tool calls of this run that wait for children: meanwhile it needs no slot."""
 

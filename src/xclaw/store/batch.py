@@ -7,24 +7,40 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from xclaw.contracts.errors import Fenced, JournalError
-from xclaw.contracts.events import Entry, Event, RunEnded, RunResumed, RunStarted, TextDelta
+from xclaw.contracts.events import (
+    Entry,
+    Event,
+    MessageAdded,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    TextDelta,
+)
 from xclaw.contracts.journal import Committed
+from xclaw.contracts.sessions import OWNER
 from xclaw.store.codec import encode_event, title_from, well_formed
 
 _EVENT = "INSERT INTO events (run, seq, at, kind, body) VALUES (?, ?, ?, ?, ?)"
 _STARTED = """
-    INSERT INTO runs (run, root, parent, session, agent, title, owner, started_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO runs (run, root, parent, session, agent, title, owner, started_at, message)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (run) DO UPDATE SET agent = excluded.agent, title = excluded.title,
-        owner = excluded.owner, started_at = excluded.started_at
+        owner = excluded.owner, started_at = excluded.started_at, message = excluded.message
 """
 _SEEN = """
     INSERT OR IGNORE INTO runs (run, root, parent, session, owner, started_at) VALUES (?, ?, ?, ?, ?, ?)
 """
 _RESUMED = "UPDATE runs SET owner = ? WHERE run = ?"
 _ENDED = "UPDATE runs SET ended_at = ?, outcome = ? WHERE run = ?"
-_PROJECTED = frozenset(("run_started", "run_resumed", "run_ended"))
-"""Kinds of events that change a row of `runs`."""
+_USED = f"""
+    INSERT INTO sessions (session, conversation, user, name, title, channel, created_at, used_at)
+    VALUES (?1, ?1, '{OWNER}', ?1, ?2, ?3, ?4, ?4)
+    ON CONFLICT (session) DO UPDATE SET used_at = excluded.used_at,
+        title = CASE title WHEN '' THEN excluded.title ELSE title END
+"""
+_TOOK = "UPDATE inbound SET run = ? WHERE message = ? AND run = ''"
+_PROJECTED = frozenset(("run_started", "run_resumed", "run_ended", "message_added"))
+"""Kinds of events that change a row of another table."""
 _TAKEN = """
     SELECT runs.run FROM json_each(?) AS mine JOIN runs ON runs.run = mine.key
     WHERE runs.owner <> mine.value
@@ -137,6 +153,8 @@ class RunTable:
             self._connection.execute(_RESUMED, (event.owner, run))
         elif isinstance(event, RunEnded):
             self._connection.execute(_ENDED, (entry.at, event.outcome, run))
+        elif isinstance(event, MessageAdded) and event.message_id:
+            self._connection.execute(_TOOK, (entry.address.root_id, well_formed(event.message_id)))
 
     def _see(self, entry: Entry) -> None:
         address = entry.address
@@ -155,6 +173,7 @@ class RunTable:
     def _start(self, entry: Entry, event: RunStarted) -> None:
         address = entry.address
         title = title_from(event.input if event.task is None else event.task.text)
+        message = "" if address.parent_id else well_formed(event.message_id)
         self._connection.execute(
             _STARTED,
             (
@@ -166,8 +185,14 @@ class RunTable:
                 title,
                 self.owner,
                 entry.at,
+                message,
             ),
         )
+        if not address.parent_id:
+            used = (address.session_id, title, well_formed(event.channel), entry.at)
+            self._connection.execute(_USED, used)
+            if message:
+                self._connection.execute(_TOOK, (address.run_id, message))
 
     def _write_events(self, entries: Sequence[Entry], bodies: Sequence[str]) -> int:
         rows = [

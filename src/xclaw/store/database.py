@@ -7,7 +7,8 @@ sees half a database, and an empty file is always a damaged one.
 import os
 import sqlite3
 import tempfile
-from contextlib import closing, suppress
+from collections.abc import Generator
+from contextlib import closing, contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
@@ -47,6 +48,8 @@ def open_writer(settings: StoreSettings) -> tuple[Path, sqlite3.Connection]:
             _check_and_upgrade(connection, path, migrations())
             connection.execute(f"PRAGMA synchronous = {settings.synchronous}")
             connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+            # What is deleted is overwritten with zeros, so that it is really gone.
+            connection.execute("PRAGMA secure_delete = ON")
         except BaseException:
             connection.close()
             raise
@@ -74,19 +77,26 @@ def connect(path: Path) -> sqlite3.Connection:
     )
 
 
-def upgrade(connection: sqlite3.Connection, scripts: list[str]) -> None:
-    """Run the scripts the database has not had, all or none. Safe when two processes do it at once."""
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Generator[None]:
+    """All of what is done in the block, or none of it. Waits for other writers before it begins."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for number in range(_pragma(connection, "user_version"), len(scripts)):
-            for statement in _statements(scripts[number]):
-                connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {max(len(scripts), _pragma(connection, 'user_version'))}")
+        yield
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def upgrade(connection: sqlite3.Connection, scripts: list[str]) -> None:
+    """Run the scripts the database has not had, all or none. Safe when two processes do it at once."""
+    with transaction(connection):
+        for number in range(_pragma(connection, "user_version"), len(scripts)):
+            for statement in _statements(scripts[number]):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {max(len(scripts), _pragma(connection, 'user_version'))}")
 
 
 def refuse_unusable(path: Path) -> None:

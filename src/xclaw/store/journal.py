@@ -9,10 +9,11 @@ from typing import Self
 from xclaw.contracts.errors import JournalError
 from xclaw.contracts.events import Entry
 from xclaw.contracts.journal import Committed, RunRow
-from xclaw.store import owners, reader
+from xclaw.store import forgetting, owners, reader
 from xclaw.store.database import open_writer
 from xclaw.store.owners import OwnerLocks, OwnerRow
 from xclaw.store.reader import Reader
+from xclaw.store.sessions import SqliteSessions
 from xclaw.store.settings import StoreSettings
 from xclaw.store.writer import Writer
 
@@ -30,6 +31,7 @@ class SqliteJournal:
         self._writer = Writer(connection)
         self._reader = Reader(path)
         self._locks = OwnerLocks(path)
+        self._sessions = SqliteSessions(self._writer, self._reader)
 
     @classmethod
     async def open(cls, settings: StoreSettings) -> Self:
@@ -38,8 +40,21 @@ class SqliteJournal:
         Raises `UsageError` for a path that cannot hold a journal and for one of a newer xclaw,
         `JournalError` for a damaged file. No file is ever overwritten.
         """
-        path, connection = await asyncio.to_thread(open_writer, settings)
-        return cls(str(path), connection)
+
+        def prepare() -> tuple[str, sqlite3.Connection, bool]:
+            path, connection = open_writer(settings)
+            return str(path), connection, forgetting.left_over(connection)
+
+        path, connection, left_over = await asyncio.to_thread(prepare)
+        journal = cls(path, connection)
+        if left_over:
+            journal._writer.start_repeating(forgetting.sweep)
+        return journal
+
+    @property
+    def sessions(self) -> SqliteSessions:
+        """The `SessionStore` of this file; usable until `close`."""
+        return self._sessions
 
     def append(self, entries: Sequence[Entry], committed: Committed) -> None:
         """As `Journal.append`. Call it on an event loop; `committed` is called on the same one."""

@@ -16,12 +16,39 @@ from xclaw.store.database import open_reader
 T = TypeVar("T")
 
 _THREADS = 4
-_ENTRIES = """
-    SELECT events.id, events.run, runs.root, runs.parent, runs.session, events.seq, events.at,
-        events.kind, events.body
-    FROM events JOIN runs ON runs.run = events.run
+_COLUMNS = """
+    events.id, events.run, runs.root, runs.parent, runs.session, events.seq, events.at, events.kind,
+    events.body
 """
-_RUNS = "SELECT run, root, parent, session, agent, title, owner, started_at, ended_at, outcome FROM runs"
+_ENTRIES = f"SELECT {_COLUMNS} FROM events JOIN runs ON runs.run = events.run"
+_RUNS = """
+    SELECT run, root, parent, session, agent, title, owner, started_at, ended_at, outcome, message FROM runs
+"""
+_ROOTS = """
+    SELECT root.run FROM sessions JOIN runs AS root ON root.session = sessions.session
+    WHERE sessions.conversation = :conversation AND root.parent = ''
+"""
+_ITS_RUNS = f"SELECT run FROM runs WHERE root IN ({_ROOTS})"
+_LATEST_RUNS = """
+    SELECT latest.run FROM (SELECT DISTINCT run FROM events NOT INDEXED WHERE id > :after_id) AS latest
+    CROSS JOIN runs ON runs.run = latest.run
+    CROSS JOIN runs AS root ON root.run = runs.root
+    CROSS JOIN sessions ON sessions.session = root.session
+    WHERE sessions.conversation = :conversation AND root.parent = ''
+"""
+_PAGE = f"""
+    SELECT {_COLUMNS} FROM (
+        SELECT id FROM events WHERE run IN ({{runs}}) AND +id > :after_id ORDER BY +id LIMIT :limit
+    ) AS page
+    CROSS JOIN events ON events.id = page.id
+    CROSS JOIN runs ON runs.run = events.run
+    ORDER BY events.id
+"""
+"""Finds the ids in the index of the runs' events alone, and reads only those that are asked for."""
+_LATE = 2_000
+"""Entries after `after_id`, of whatever session, up to which it is quicker to ask whose they are than
+to look through all that a long conversation has had."""
+_LARGEST = 2**63 - 1
 
 
 class Reader:
@@ -72,7 +99,8 @@ def run_entries(run_id: str) -> Callable[[sqlite3.Connection], list[Entry]]:
 def tree_entries(root_id: str, after_id: int) -> Callable[[sqlite3.Connection], list[Entry]]:
     return lambda connection: entries_from(
         connection.execute(
-            f"{_ENTRIES} WHERE runs.root = ? AND events.id > ? ORDER BY events.id", (root_id, after_id)
+            f"{_ENTRIES} WHERE runs.root = ? AND events.id > ? ORDER BY events.id",
+            (root_id, _storable(after_id)),
         )
     )
 
@@ -81,6 +109,34 @@ def session_entries(session_id: str) -> Callable[[sqlite3.Connection], list[Entr
     return lambda connection: entries_from(
         connection.execute(f"{_ENTRIES} WHERE runs.session = ? ORDER BY events.id", (session_id,))
     )
+
+
+def conversation_entries(
+    conversation: str, after_id: int, limit: int
+) -> Callable[[sqlite3.Connection], list[Entry]]:
+    """As `SessionStore.read_conversation`."""
+    values = {
+        "conversation": conversation,
+        "after_id": _storable(after_id),
+        "limit": min(max(limit, 0), _LARGEST),
+    }
+
+    def work(connection: sqlite3.Connection) -> list[Entry]:
+        late = last_entry(connection) - after_id <= _LATE
+        query = _PAGE.format(runs=_LATEST_RUNS if late else _ITS_RUNS)
+        return entries_from(connection.execute(query, values))
+
+    return work
+
+
+def last_entry(connection: sqlite3.Connection) -> int:
+    row: tuple[int] = connection.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
+    return row[0]
+
+
+def _storable(after_id: int) -> int:
+    """Clients send any number; SQLite's have 64 bits."""
+    return min(max(after_id, 0), _LARGEST)
 
 
 def open_trees(owner: str | None) -> Callable[[sqlite3.Connection], dict[str, list[Entry] | JournalError]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
 
-from xclaw.contracts.errors import JournalError
+from xclaw.contracts.errors import JournalError, UsageError
 from xclaw.contracts.events import Entry
 from xclaw.contracts.journal import Committed
 from xclaw.store.batch import Append, RunTable
@@ -73,8 +73,44 @@ class Writer:
     async def call(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` after everything queued so far, outside of a transaction.
 
-        Cancelling either prevents it or leaves it to be done whole. Raises `JournalError`.
+        Cancelling either prevents it or leaves it to be done whole. Raises `JournalError`, or the
+        `UsageError` that `work` raised.
         """
+        return await asyncio.wrap_future(self._queued(work))
+
+    async def finish(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """As `call`, but it is done even when the wait is cancelled."""
+        return await asyncio.shield(asyncio.wrap_future(self._queued(work)))
+
+    async def repeat(self, work: Callable[[sqlite3.Connection], bool]) -> None:
+        """Run `work` until it answers false, and in between whatever else is queued.
+
+        Cancelling the wait lets it go on; `close` ends it after the step that it is at.
+        """
+        await asyncio.shield(asyncio.wrap_future(self.start_repeating(work)))
+
+    def start_repeating(self, work: Callable[[sqlite3.Connection], bool]) -> Future[None]:
+        """As `repeat`, without waiting for it."""
+        done: Future[None] = Future()
+
+        def execute() -> None:
+            try:
+                again = not self._closing and work(self._connection)
+            except Exception as error:  # noqa: BLE001 - the thread must outlive it; it is raised by the waiter
+                done.set_exception(_journal_error(error))
+                return
+            if again:
+                self._queue.put(execute)
+            else:
+                done.set_result(None)
+
+        if self._closing:
+            done.set_result(None)
+        else:
+            self._queue.put(execute)
+        return done
+
+    def _queued(self, work: Callable[[sqlite3.Connection], T]) -> Future[T]:
         if self._closing:
             raise JournalError("the journal is closed")
         future: Future[T] = Future()
@@ -84,11 +120,13 @@ class Writer:
                 return
             try:
                 future.set_result(work(self._connection))
+            except UsageError as error:
+                future.set_exception(error)
             except Exception as error:  # noqa: BLE001 - the thread must outlive it; it is raised by the waiter
                 future.set_exception(_journal_error(error))
 
         self._queue.put(execute)
-        return await asyncio.wrap_future(future)
+        return future
 
     async def claim(self, root_id: str, from_owner: str, to_owner: str) -> bool:
         """As `Journal.claim`. A failed run that this process claims may be written again."""

@@ -29,25 +29,30 @@ _ROOTS = """
     WHERE sessions.conversation = :conversation AND root.parent = ''
 """
 _ITS_RUNS = f"SELECT run FROM runs WHERE root IN ({_ROOTS})"
-_LATEST_RUNS = """
-    SELECT latest.run FROM (SELECT DISTINCT run FROM events NOT INDEXED WHERE id > :after_id) AS latest
-    CROSS JOIN runs ON runs.run = latest.run
+_RUNS_OF_A_STRETCH = """
+    SELECT near.run FROM (
+        SELECT DISTINCT run FROM events NOT INDEXED WHERE id > :after_id AND id <= :until
+    ) AS near
+    CROSS JOIN runs ON runs.run = near.run
     CROSS JOIN runs AS root ON root.run = runs.root
     CROSS JOIN sessions ON sessions.session = root.session
     WHERE sessions.conversation = :conversation AND root.parent = ''
 """
 _PAGE = f"""
     SELECT {_COLUMNS} FROM (
-        SELECT id FROM events WHERE run IN ({{runs}}) AND +id > :after_id ORDER BY +id LIMIT :limit
+        SELECT id FROM events WHERE run IN ({{runs}}) AND +id > :after_id AND +id <= :until
+        ORDER BY +id LIMIT :limit
     ) AS page
     CROSS JOIN events ON events.id = page.id
     CROSS JOIN runs ON runs.run = events.run
     ORDER BY events.id
 """
 """Finds the ids in the index of the runs' events alone, and reads only those that are asked for."""
-_LATE = 2_000
-"""Entries after `after_id`, of whatever session, up to which it is quicker to ask whose they are than
-to look through all that a long conversation has had."""
+_PAGE_OF_ALL = _PAGE.format(runs=_ITS_RUNS)
+_PAGE_OF_A_STRETCH = _PAGE.format(runs=_RUNS_OF_A_STRETCH)
+_STRETCH = 2_000
+"""Entries, of whatever session, of which it is quick to ask whose they are: enough for a client that
+was away for a moment, and for each page of a conversation that has most of the journal."""
 _LARGEST = 2**63 - 1
 
 
@@ -115,16 +120,18 @@ def conversation_entries(
     conversation: str, after_id: int, limit: int
 ) -> Callable[[sqlite3.Connection], list[Entry]]:
     """As `SessionStore.read_conversation`."""
-    values = {
-        "conversation": conversation,
-        "after_id": _storable(after_id),
-        "limit": min(max(limit, 0), _LARGEST),
-    }
+    first, most = _storable(after_id), _storable(limit)
+
+    def page(connection: sqlite3.Connection, query: str, until: int) -> list[EntryRow]:
+        values = {"conversation": conversation, "after_id": first, "until": until, "limit": most}
+        return connection.execute(query, values).fetchall()
 
     def work(connection: sqlite3.Connection) -> list[Entry]:
-        late = last_entry(connection) - after_id <= _LATE
-        query = _PAGE.format(runs=_LATEST_RUNS if late else _ITS_RUNS)
-        return entries_from(connection.execute(query, values))
+        until = _storable(first + _STRETCH)
+        rows = page(connection, _PAGE_OF_A_STRETCH, until)
+        if len(rows) < most and until < last_entry(connection):
+            rows = page(connection, _PAGE_OF_ALL, _LARGEST)
+        return entries_from(rows)
 
     return work
 
@@ -134,9 +141,9 @@ def last_entry(connection: sqlite3.Connection) -> int:
     return row[0]
 
 
-def _storable(after_id: int) -> int:
+def _storable(number: int) -> int:
     """Clients send any number; SQLite's have 64 bits."""
-    return min(max(after_id, 0), _LARGEST)
+    return min(max(number, 0), _LARGEST)
 
 
 def open_trees(owner: str | None) -> Callable[[sqlite3.Connection], dict[str, list[Entry] | JournalError]]:

@@ -1,0 +1,173 @@
+"""The messages of one conversation: one at a time, in order, each answered once (SPEC A5)."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from xclaw.contracts.channels import Failed
+from xclaw.contracts.errors import JournalError, SessionBusy, UsageError, XclawError
+from xclaw.contracts.sessions import Inbound, SessionStore
+from xclaw.gateway.feeds import Feed
+from xclaw.runtime.runs import RunHandle
+
+logger = logging.getLogger(__name__)
+
+BUSY_RETRY_S = 0.5
+"""How often a session that another process works in is tried."""
+INTERRUPTED = "interrupted by a new message of the user"
+
+Begin = Callable[[Inbound], Awaitable[RunHandle]]
+"""Routes a message and starts its run. Raises `UsageError` for one that can never be answered."""
+
+
+class Conversation:
+    """What waits and what runs. The store has what waits, too: this is its order in memory."""
+
+    def __init__(self, feed: Feed, store: SessionStore, begin: Begin) -> None:
+        self.feed = feed
+        self._store = store
+        self._begin = begin
+        self._waiting: deque[Inbound] = deque()
+        self._steered: list[Inbound] = []
+        self._current: RunHandle | None = None
+        self._answering = ""
+        """The message that is being answered, also while it is routed."""
+        self._give_up = ""
+        """Why the run that is about to start shall end at once."""
+        self._worker: asyncio.Task[None] | None = None
+        self.accepting = asyncio.Lock()
+        """Held from storing a message until it has its place here."""
+
+    @property
+    def idle(self) -> bool:
+        return self._worker is None and not self._waiting
+
+    @property
+    def waiting(self) -> int:
+        """How many messages come before the next one."""
+        return len(self._waiting) + bool(self._answering)
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The requests that are being answered."""
+        return (self._answering,) if self._answering else ()
+
+    @property
+    def current(self) -> RunHandle | None:
+        return self._current
+
+    def add(self, inbound: Inbound) -> None:
+        """Give an accepted message its place: behind the others, into the run, or in place of it."""
+        if inbound.manner == "interrupt" and self._answering:
+            self._waiting.appendleft(inbound)
+            self._end_current(INTERRUPTED)
+        elif inbound.manner == "steer" and self._current is not None:
+            self._steered.append(inbound)
+            self._current.steer(inbound.message.content, inbound.message.id)
+        else:
+            self._waiting.append(inbound)
+        self._work()
+
+    def adopt(self, handle: RunHandle, message_id: str) -> None:
+        """Go on with a run that an earlier process had begun."""
+        self._current, self._answering = handle, message_id
+        self._work()
+
+    async def cancel(self, reason: str) -> int:
+        """End what runs and drop what waits; answers how many runs ended."""
+        waiting = [*self._steered, *self._waiting]
+        self._waiting.clear()
+        for inbound in waiting:
+            await self.drop(inbound, reason)
+        current = self._current
+        if current is None:
+            self._give_up = reason if self._answering else ""
+            return 0
+        return len(await current.cancel(reason))
+
+    async def drop(self, inbound: Inbound, reason: str) -> bool:
+        """Give a waiting message up, and tell whoever watches."""
+        if inbound in self._waiting:
+            self._waiting.remove(inbound)
+        if not await self._store.drop(inbound.message.id, reason):
+            return False
+        self.feed.fail(Failed(inbound.message.id, self.feed.name, "refused", reason))
+        return True
+
+    async def stop(self) -> None:
+        """Stop taking messages on; those that wait stay in the store. The run is not ended by this."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.cancel()
+            await asyncio.wait([worker])
+
+    def _work(self) -> None:
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.get_running_loop().create_task(self._answer_all())
+
+    def _end_current(self, reason: str) -> None:
+        if self._current is None:
+            self._give_up = reason
+            return
+        task = asyncio.get_running_loop().create_task(self._current.cancel(reason))
+        task.add_done_callback(lambda done: done.exception())
+
+    async def _answer_all(self) -> None:
+        """Until nothing waits. Cancelling it leaves run and store as they are."""
+        try:
+            if self._current is not None:
+                await self._to_its_end(self._current)
+            while self._waiting:
+                await self._answer(self._waiting.popleft())
+        except XclawError as failure:
+            logger.error("conversation %s stops: %s", self.feed.name, failure)
+            self.feed.fail(Failed(self._answering, self.feed.name, "internal", str(failure)))
+        finally:
+            self._current, self._answering, self._give_up = None, "", ""
+            self._worker = None
+
+    async def _answer(self, inbound: Inbound) -> None:
+        stored = await self._store.inbound(inbound.message.id)
+        if stored is None or stored.run_id or stored.dropped:
+            return
+        self._answering = inbound.message.id
+        try:
+            handle = await self._started(inbound)
+        except JournalError:
+            raise
+        except XclawError as failure:
+            await self.drop(inbound, str(failure))
+        except Exception as failure:
+            logger.exception("message %s could not be answered", inbound.message.id)
+            await self.drop(inbound, f"internal error: {type(failure).__name__}")
+        else:
+            await self._to_its_end(handle)
+        self._answering = ""
+
+    async def _started(self, inbound: Inbound) -> RunHandle:
+        while True:
+            try:
+                return await self._begin(inbound)
+            except SessionBusy:
+                if self._give_up:
+                    raise UsageError(self._give_up) from None
+                await asyncio.sleep(BUSY_RETRY_S)
+
+    async def _to_its_end(self, handle: RunHandle) -> None:
+        self._current = handle
+        if self._give_up:
+            reason, self._give_up = self._give_up, ""
+            await handle.cancel(reason)
+        await handle.result()
+        self._current = None
+        self._answering = ""
+        await self._requeue_steering()
+
+    async def _requeue_steering(self) -> None:
+        """What was meant for the run and came too late for its last turn is answered next."""
+        steered, self._steered = self._steered, []
+        for inbound in reversed(steered):
+            stored = await self._store.inbound(inbound.message.id)
+            if stored is not None and not stored.run_id and not stored.dropped:
+                self._waiting.appendleft(inbound)

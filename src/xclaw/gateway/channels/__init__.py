@@ -1,0 +1,1 @@
+"""Where users come from: one file per adapter."""

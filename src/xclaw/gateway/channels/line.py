@@ -1,0 +1,109 @@
+"""The WebSocket connections of uvicorn, bounded for clients that do not read what they are sent.
+
+A transport that is closed still waits until the other side has read everything, which one that reads
+nothing never does. Here each closed connection has a last while to be read, and is then cut.
+"""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from starlette.types import Scope
+from uvicorn.config import Config
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from uvicorn.server import ServerState
+from websockets.exceptions import InvalidState
+from websockets.frames import Frame
+from websockets.http11 import Request
+
+LINE = "xclaw.line"
+"""Where the scope's extensions have the connection's `Line`."""
+LINGER_S = 10.0
+"""How long what was written may take to be read after the end."""
+
+
+class Line:
+    """What ASGI does not tell of a connection: how much of what was sent has not left yet."""
+
+    def __init__(self, protocol: "LineProtocol") -> None:
+        self._protocol = protocol
+
+    @property
+    def full(self) -> bool:
+        """The next send would wait."""
+        return not self._protocol.writable.is_set()
+
+    @property
+    def unsent_bytes(self) -> int:
+        return self._protocol.transport.get_write_buffer_size()
+
+    async def room(self) -> None:
+        """Wait until the next send would not; also ends when the connection does."""
+        await self._protocol.writable.wait()
+
+    def hang_up(self, code: int, reason: str) -> None:
+        """Close without waiting for anything. Sends that wait end with an `OSError`."""
+        self._protocol.hang_up(code, reason)
+
+
+class LineProtocol(WebSocketsSansIOProtocol):
+    """A connection that hands the application its `Line`."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._cut: asyncio.TimerHandle | None = None
+
+    def handle_connect(self, event: Request) -> None:
+        super().handle_connect(event)
+        if self.response.status_code == 101:  # else there is no scope, and no application
+            scope: Scope = self.scope  # pyright: ignore[reportAssignmentType] - a TypedDict there
+            scope["extensions"][LINE] = Line(self)
+
+    def handle_ping(self) -> None:
+        answer = self.conn.data_to_send()
+        if self.writable.is_set():  # who does not read gets no answers piled up
+            self.transport.write(b"".join(answer))
+
+    def handle_cont(self, event: Frame) -> None:
+        if event.data or event.fin:  # empty parts of a message count nothing, but each would be kept
+            super().handle_cont(event)
+
+    def hang_up(self, code: int, reason: str) -> None:
+        if self.close_sent or self.disconnected:
+            return
+        with suppress(InvalidState):  # the other side was quicker
+            self.conn.send_close(code, reason)
+            self.transport.write(b"".join(self.conn.data_to_send()))
+        self.close_sent = True
+        self._told_gone(code, reason)
+        # Closing a socket that has unread input would throw away what is on its way out.
+        self.transport.resume_reading()
+        self.close_timer = self.loop.call_later(self.close_timeout, self.transport.close)
+
+    def keepalive_timeout(self) -> None:
+        super().keepalive_timeout()
+        self._told_gone(1011, "no answer to a ping")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._cut is not None:
+            self._cut.cancel()
+        super().connection_lost(exc)
+
+    async def run_asgi(self) -> None:
+        try:
+            await super().run_asgi()
+        finally:
+            if not self.disconnected:
+                self._cut = self.loop.call_later(LINGER_S, self.transport.abort)
+
+    def _told_gone(self, code: int, reason: str) -> None:
+        """Release the application, whether it receives or sends."""
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
+        self.disconnected = True
+        self.writable.set()

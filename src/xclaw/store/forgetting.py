@@ -8,8 +8,8 @@ from collections.abc import Callable
 from xclaw.contracts.errors import UsageError
 from xclaw.store.database import transaction
 
-SLICE_S = 0.02
-"""How long one step of `sweep` holds up the writing thread, about."""
+SLICE_S = 0.01
+"""How long one step of `sweep` deletes; committing it takes as long again, or twice."""
 _ROWS = 50
 """Events between two looks at the clock."""
 

@@ -82,13 +82,10 @@ class _Turn:
         """Its whole text is `text`: show what is missing. Without anything shown there is nothing to
         complete: whoever shows a finished turn shows its text."""
         shown = "".join(self.shown)
-        in_doubt = self.broken or self.parted
-        if not shown or (not in_doubt and self.repeated is None):
+        in_doubt = self.broken or self.parted or self.repeated is not None
+        if not shown or not in_doubt or text.split() == shown.split():
             return []
-        whole = text if in_doubt else shown[: self.repeated]
-        if whole.split() == shown.split():
-            return []
-        return self._append(whole[len(shown) :]) if whole.startswith(shown) else self._again(whole)
+        return self._append(text[len(shown) :]) if text.startswith(shown) else self._again(text)
 
     def store(self, event: Event) -> list[Piece]:
         """The pieces that come before a stored event of the run."""

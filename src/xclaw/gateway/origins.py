@@ -109,7 +109,9 @@ def _covers(allowed: _Place, place: _Place) -> bool:
 def _required(host: str, setting: str) -> _Place:
     place = _place(host)
     if place is None:
-        raise UsageError(f"`{setting}`: {host!r} names no host. Write for example xclaw.example or [::1]:8443")
+        raise UsageError(
+            f"`{setting}`: {host!r} names no host. Write for example xclaw.example or [::1]:8443"
+        )
     return place
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import msgspec
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Message, Scope, Send
 
 SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"x-content-type-options", b"nosniff"),
@@ -40,12 +40,11 @@ def error_body(path: str, refusal: Refusal) -> bytes:
     return msgspec.json.encode({"error": error})
 
 
-async def refuse(scope: Scope, receive: Receive, send: Send, refusal: Refusal) -> None:
+async def refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
     """Answer an HTTP request, or a WebSocket that was not accepted yet, with the refusal."""
     body = error_body(cast("str", scope["path"]), refusal)
     prefix = ""
     if scope["type"] == "websocket":
-        await receive()  # the request to connect, which must be taken before it is answered
         if "websocket.http.response" not in cast("Mapping[str, object]", scope.get("extensions") or {}):
             await send({"type": "websocket.close", "code": 1008, "reason": refusal.code})
             return

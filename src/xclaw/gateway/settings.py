@@ -1,6 +1,6 @@
 """What the gateway is told."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +12,8 @@ class GatewaySettings:
     proxy with TLS stands in front."""
     port: int = 8763
     """0: any free one."""
+    token: str = field(default="", repr=False)
+    """The owner's token, in place of the one in `token_file`; at least 16 characters."""
     token_file: str = ""
     """The owner's token; empty: `gateway-token` in the home."""
     users_file: str = ""

@@ -13,6 +13,8 @@ VARIABLES: dict[str, Key] = {
     "XCLAW_MAX_BUDGET_TOKENS": ("runtime", "budget_tokens"),
     "XCLAW_MAX_SPAWN_DEPTH": ("runtime", "max_depth"),
     "XCLAW_MAX_CONCURRENT": ("runtime", "max_concurrent"),
+    "XCLAW_GATEWAY_PORT": ("gateway", "port"),
+    "XCLAW_GATEWAY_TOKEN": ("gateway", "token"),
     "XCLAW_LOCAL_MODEL": ("embedded", "model_path"),
     "OPENAI_BASE_URL": ("models", "providers", "openai", "base_url"),
     "ANTHROPIC_BASE_URL": ("models", "providers", "anthropic", "base_url"),

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from xclaw.agents.settings import AgentSettings
 from xclaw.contracts.errors import UsageError
+from xclaw.gateway.settings import GatewaySettings
 from xclaw.models.embedded.settings import EmbeddedSettings
 from xclaw.models.settings import ModelsSettings
 from xclaw.runtime.settings import RuntimeSettings
@@ -27,10 +28,13 @@ SECTIONS: dict[str, type] = {
     "agents": AgentSettings,
     "runtime": RuntimeSettings,
     "traces": TracesSettings,
+    "gateway": GatewaySettings,
 }
 HIDDEN: frozenset[Key] = frozenset({("agents", "known_tools"), ("agents", "default_tools")})
 PROVIDERS: Key = ("models", "providers")
 ALIASES: dict[Key, Key] = {("model",): ("models", "chain")}
+GATEWAY_FILES = {"token_file": "gateway-token", "users_file": "tokens.json", "state_file": "gateway.json"}
+"""In the home."""
 AGENT_DIRECTORIES = (".claude/agents", ".agents/agents", ".xclaw/agents")
 """In the project; a later one wins, and all win over the user's own."""
 
@@ -47,6 +51,8 @@ class Overrides:
     worker_timeout_s: float | None = None
     dialect: str | None = None
     allow_shell: bool | None = None
+    host: str | None = None
+    port: int | None = None
 
 
 FLAGS: dict[str, tuple[str, Key]] = {
@@ -58,6 +64,8 @@ FLAGS: dict[str, tuple[str, Key]] = {
     "worker_timeout_s": ("--worker-timeout", ("runtime", "worker_timeout_s")),
     "dialect": ("--dialect", ("runtime", "dialect")),
     "allow_shell": ("--allow-shell", ("runtime", "allow_shell")),
+    "host": ("--host", ("gateway", "host")),
+    "port": ("--port", ("gateway", "port")),
 }
 
 
@@ -82,6 +90,7 @@ class Settings:
     agents: AgentSettings
     runtime: RuntimeSettings
     traces: TracesSettings
+    gateway: GatewaySettings
     files: tuple[Path, ...] = ()
     """The files that were read, the strongest first."""
     warnings: tuple[str, ...] = ()
@@ -169,6 +178,8 @@ def _fill_defaults(
     root = cast("str", values.setdefault(("workspace", "root"), str(home / "workspace")))
     values.setdefault(("store", "path"), str(Path(root) / "xclaw.db"))
     values.setdefault(("embedded", "cache_dir"), str(home / "cache"))
+    for name, file in GATEWAY_FILES.items():
+        values.setdefault(("gateway", name), str(home / file))
     values.setdefault(
         ("agents", "directories"),
         (str(home / "agents"), *(str(project / name) for name in AGENT_DIRECTORIES)),

@@ -39,6 +39,8 @@ def trusted(project: Sequence[Setting], others: Iterable[Setting], warnings: lis
 def _refusal(setting: Setting, outside_keys: set[Key]) -> str:
     if (setting.key in USERS_ONLY or setting.key[0] == "embedded") and setting.value is not False:
         return "a project file may not decide what runs on your machine"
+    if setting.key[0] == "gateway":
+        return "a project file may not decide who reaches your gateway"
     if setting.key[0] == "traces" and setting.value:
         return "a project file may not decide where your traces go, or what is in them"
     if setting.key[-1] == "base_url" and (*setting.key[:-1], "api_key") in outside_keys:

@@ -20,10 +20,13 @@ PATHS: frozenset[Key] = frozenset(
         ("embedded", "cache_dir"),
         ("embedded", "model_path"),
         ("embedded", "python"),
+        ("gateway", "token_file"),
+        ("gateway", "users_file"),
+        ("gateway", "state_file"),
     }
 )
-SECRET_NAMES = ("api_key", "headers", "otlp_headers")
-MAY_BE_ZERO = ("max_depth", "max_children", "budget_usd", "budget_tokens", "retries", "backoff_s")
+SECRET_NAMES = ("api_key", "token", "headers", "otlp_headers")
+MAY_BE_ZERO = ("max_depth", "max_children", "budget_usd", "budget_tokens", "retries", "backoff_s", "port")
 PRICES = ("input_usd", "output_usd", "cached_usd")
 
 

@@ -28,6 +28,9 @@ class Wishes:
     """The client's own id: a message that is sent again under it is not a second one."""
 
 
+NO_WISHES = Wishes()
+
+
 @dataclass(frozen=True, slots=True)
 class Accepted:
     """A message is durable and will be answered, whatever happens to this process."""
@@ -96,7 +99,7 @@ Outgoing = Delta | Happened | Reply | Failed
 class Door(Protocol):
     """The gateway, as a channel sees it."""
 
-    async def dispatch(self, message: Message, wishes: Wishes = Wishes(), *, user: str = OWNER) -> Accepted:
+    async def dispatch(self, message: Message, wishes: Wishes = NO_WISHES, *, user: str = OWNER) -> Accepted:
         """Accept a message. An empty `message.id` or `session_id` is given one.
 
         Raises `UsageError` for one that can never be answered (no text, unknown agent, a session name

@@ -24,10 +24,12 @@ Begin = Callable[[Inbound], Awaitable[RunHandle]]
 class Conversation:
     """What waits and what runs. The store has what waits, too: this is its order in memory."""
 
-    def __init__(self, feed: Feed, store: SessionStore, begin: Begin) -> None:
+    def __init__(self, feed: Feed, store: SessionStore, *, begin: Begin, on_idle: Callable[[], None]) -> None:
+        """`on_idle` is called when nothing runs and nothing waits any more."""
         self.feed = feed
         self._store = store
         self._begin = begin
+        self._on_idle = on_idle
         self._waiting: deque[Inbound] = deque()
         self._steered: list[Inbound] = []
         self._current: RunHandle | None = None
@@ -126,6 +128,7 @@ class Conversation:
         finally:
             self._current, self._answering, self._give_up = None, "", ""
             self._worker = None
+            self._on_idle()
 
     async def _answer(self, inbound: Inbound) -> None:
         stored = await self._store.inbound(inbound.message.id)

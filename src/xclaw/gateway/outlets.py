@@ -34,7 +34,8 @@ class Outlet:
         self._read_on = read_on
         self._limit = limit_bytes
         self._queue: deque[Entry | LiveText | Failed] = deque()
-        self._queued = 0
+        self.queued = 0
+        """About how many bytes wait to be read, as far as they are kept for this reader."""
         self._handed = after
         """The last stored entry that was handed out."""
         self._newest = after
@@ -56,7 +57,7 @@ class Outlet:
                 outgoing = self._handed_out(self._queue.popleft())
                 if outgoing is not None:
                     return outgoing
-            self._queued = 0
+            self.queued = 0
             if self._closed:
                 raise StopAsyncIteration
             if self._behind:
@@ -99,12 +100,12 @@ class Outlet:
         self._weigh(weight)
 
     def _weigh(self, weight: int) -> None:
-        self._queued += weight
-        if self._queued > self._limit and not self._closed:
+        self.queued += weight
+        if self.queued > self._limit and not self._closed:
             failures = [item for item in self._queue if isinstance(item, Failed)][-PAGE:]
             self._queue.clear()
             self._queue.extend(failures)
-            self._queued, self._newest, self._behind = 0, self._handed, True
+            self.queued, self._newest, self._behind = 0, self._handed, True
 
     def _handed_out(self, item: Entry | LiveText | Failed) -> Outgoing | None:
         if isinstance(item, Failed):

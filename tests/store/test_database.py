@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 
@@ -13,9 +14,12 @@ import pytest
 
 from store.journals import locked, message_of, opened, start_of
 from xclaw.contracts.errors import JournalError, UsageError, XclawError
-from xclaw.store.database import connect, migrations, open_writer, upgrade
+from xclaw.contracts.events import MessageAdded
+from xclaw.contracts.sessions import SessionRow
+from xclaw.store.codec import encode_event
+from xclaw.store.database import APPLICATION_ID, connect, migrations, open_writer, upgrade
 from xclaw.store.settings import StoreSettings
-from xclaw.testing.journal_conformance import append_and_wait
+from xclaw.testing.journal_conformance import append_and_wait, started
 
 
 def test_a_new_journal_is_made_with_its_directories_for_its_owner_only(tmp_path: Path) -> None:
@@ -197,6 +201,51 @@ def test_an_older_journal_is_upgraded_and_keeps_its_events(tmp_path: Path) -> No
         connection.execute("INSERT INTO approvals VALUES (1)")
         with pytest.raises(sqlite3.IntegrityError, match="kept"):
             connection.execute("DELETE FROM approvals")
+
+
+def test_sessions_of_a_journal_that_had_none_are_the_owners(tmp_path: Path) -> None:
+    """Whoever used xclaw before there were users finds their conversations again."""
+    path = tmp_path / "journal.db"
+    _make_first_format(path)
+
+    async def main() -> None:
+        async with opened(path) as journal:
+            assert await journal.sessions.sessions() == [
+                SessionRow("web-1", "web-1", "owner", "web-1", "", "And now?", "", 6.0, 6.0),
+                SessionRow("cli", "cli", "owner", "cli", "", "Hi", "cli", 1.0, 5.0),
+            ]
+            assert [row.message_id for row in await journal.runs()] == [""] * 5
+            entries = await journal.sessions.read_conversation("cli", 0, 10)
+            assert [entry.address.run_id for entry in entries] == ["r1", "c1"]
+            assert await journal.sessions.pending() == []
+
+    asyncio.run(main())
+
+
+def _make_first_format(path: Path) -> None:
+    """Roots in two sessions, one of them begun by a run whose start is missing, and a child."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        upgrade(connection, migrations()[:1])
+        connection.executemany(
+            "INSERT INTO runs (run, root, parent, session, title, owner, started_at) VALUES (?,?,?,?,?,'me',?)",
+            [
+                ("r1", "r1", "", "cli", "Hi", 1.0),
+                ("c1", "r1", "r1", "cli:coder:abc123", "Do it", 2.0),
+                ("r2", "r2", "", "cli", "More", 5.0),
+                ("r3", "r3", "", "web-1", "", 6.0),
+                ("r4", "r4", "", "web-1", "And now?", 4.0),
+            ],
+        )
+        for run, seq, event in (
+            ("r1", 1, replace(started(text="Hi"), channel="cli")),
+            ("c1", 1, replace(started(), channel="child")),
+            ("r3", 2, MessageAdded("late", "user")),
+        ):
+            connection.execute(
+                "INSERT INTO events (run, seq, at, kind, body) VALUES (?, ?, 1.0, ?, ?)",
+                (run, seq, event.kind, encode_event(event)),
+            )
 
 
 def test_an_upgrade_that_fails_leaves_nothing_half_done(tmp_path: Path) -> None:

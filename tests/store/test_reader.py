@@ -134,6 +134,24 @@ def test_a_limit_below_one_reads_no_runs(tmp_path: Path) -> None:
             await append_and_wait(journal, start_of("r1"))
             assert await journal.runs(limit=0) == []
             assert await journal.runs(limit=-1) == []
+            assert len(await journal.runs(limit=10**30)) == 1
+
+    asyncio.run(main())
+
+
+def test_what_no_file_can_hold_is_found_nowhere(tmp_path: Path) -> None:
+    """Ids and numbers come from clients."""
+
+    async def main() -> None:
+        async with opened(tmp_path / "journal.db") as journal:
+            await append_and_wait(journal, start_of("r1"))
+            assert await journal.read_run("\ud800") == []
+            assert await journal.read_session("\ud800") == []
+            assert await journal.run_row("\ud800") is None
+            assert await journal.runs(session_id="\ud800", root_id="\udfff") == []
+            assert await journal.read_tree("\ud800", -(10**30)) == []
+            assert await journal.read_tree("r1", 10**30) == []
+            assert len(await journal.read_tree("r1", -(10**30))) == 1
 
     asyncio.run(main())
 

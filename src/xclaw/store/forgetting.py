@@ -60,11 +60,11 @@ def sweep(connection: sqlite3.Connection) -> bool:
     if not left_over(connection):
         return False
     with transaction(connection):
-        run = _next(connection)
-        while run is not None and time.monotonic() < until:
+        while (run := _next(connection)) is not None:
             if connection.execute(_EVENTS, (run, _ROWS)).rowcount < _ROWS:
                 connection.execute("DELETE FROM forgotten WHERE run = ?", (run,))
-                run = _next(connection)
+            if time.monotonic() >= until:
+                break
     return run is not None
 
 

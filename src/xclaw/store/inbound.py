@@ -25,10 +25,10 @@ def values_of(inbound: Inbound) -> tuple[object, ...]:
     )
 
 
-def inbound_where(connection: sqlite3.Connection, where: Mapping[str, object]) -> list[Inbound]:
+def inbound_where(connection: sqlite3.Connection, where: Mapping[str, str | None]) -> list[Inbound]:
     """In the order of acceptance. `where` maps conditions with at most one placeholder to its value,
     or None."""
-    values = [value for value in where.values() if value is not None]
+    values = [well_formed(value) for value in where.values() if value is not None]
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM inbound WHERE {' AND '.join(where)} ORDER BY number", values
     )
@@ -36,5 +36,5 @@ def inbound_where(connection: sqlite3.Connection, where: Mapping[str, object]) -
 
 
 def inbound_of(connection: sqlite3.Connection, message_id: str) -> Inbound | None:
-    found = inbound_where(connection, {"message = ?": well_formed(message_id)})
+    found = inbound_where(connection, {"message = ?": message_id})
     return found[0] if found else None

@@ -90,7 +90,7 @@ class SqliteJournal:
         open_only: bool = False,
         limit: int = 100,
     ) -> list[RunRow]:
-        where: dict[str, object] = {}
+        where: dict[str, str | None] = {}
         if session_id is not None:
             where["session = ?"] = session_id
         if root_id is not None:
@@ -99,7 +99,7 @@ class SqliteJournal:
             where["parent = ''"] = None
         if open_only:
             where["ended_at IS NULL"] = None
-        return await self._reader.call(reader.run_rows(where, max(limit, 0)))
+        return await self._reader.call(reader.run_rows(where, limit))
 
     async def claim(self, root_id: str, from_owner: str, to_owner: str) -> bool:
         """As `Journal.claim`. Also lets runs be written again whose appends had failed here."""

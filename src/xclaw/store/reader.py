@@ -10,7 +10,7 @@ from typing import TypeVar
 from xclaw.contracts.errors import JournalError
 from xclaw.contracts.events import Entry
 from xclaw.contracts.journal import RunRow
-from xclaw.store.codec import EntryRow, entries_from, reason_from
+from xclaw.store.codec import EntryRow, entries_from, reason_from, well_formed
 from xclaw.store.database import open_reader
 
 T = TypeVar("T")
@@ -97,7 +97,7 @@ class Reader:
 
 def run_entries(run_id: str) -> Callable[[sqlite3.Connection], list[Entry]]:
     return lambda connection: entries_from(
-        connection.execute(f"{_ENTRIES} WHERE events.run = ? ORDER BY events.seq", (run_id,))
+        connection.execute(f"{_ENTRIES} WHERE events.run = ? ORDER BY events.seq", (well_formed(run_id),))
     )
 
 
@@ -105,14 +105,16 @@ def tree_entries(root_id: str, after_id: int) -> Callable[[sqlite3.Connection], 
     return lambda connection: entries_from(
         connection.execute(
             f"{_ENTRIES} WHERE runs.root = ? AND events.id > ? ORDER BY events.id",
-            (root_id, _storable(after_id)),
+            (well_formed(root_id), storable(after_id)),
         )
     )
 
 
 def session_entries(session_id: str) -> Callable[[sqlite3.Connection], list[Entry]]:
     return lambda connection: entries_from(
-        connection.execute(f"{_ENTRIES} WHERE runs.session = ? ORDER BY events.id", (session_id,))
+        connection.execute(
+            f"{_ENTRIES} WHERE runs.session = ? ORDER BY events.id", (well_formed(session_id),)
+        )
     )
 
 
@@ -120,14 +122,14 @@ def conversation_entries(
     conversation: str, after_id: int, limit: int
 ) -> Callable[[sqlite3.Connection], list[Entry]]:
     """As `SessionStore.read_conversation`."""
-    first, most = _storable(after_id), _storable(limit)
+    first, most = storable(after_id), storable(limit)
 
     def page(connection: sqlite3.Connection, query: str, until: int) -> list[EntryRow]:
         values = {"conversation": conversation, "after_id": first, "until": until, "limit": most}
         return connection.execute(query, values).fetchall()
 
     def work(connection: sqlite3.Connection) -> list[Entry]:
-        until = _storable(first + _STRETCH)
+        until = storable(first + _STRETCH)
         rows = page(connection, _PAGE_OF_A_STRETCH, until)
         if len(rows) < most and until < last_entry(connection):
             rows = page(connection, _PAGE_OF_ALL, _LARGEST)
@@ -141,7 +143,7 @@ def last_entry(connection: sqlite3.Connection) -> int:
     return row[0]
 
 
-def _storable(number: int) -> int:
+def storable(number: int) -> int:
     """Clients send any number; SQLite's have 64 bits."""
     return min(max(number, 0), _LARGEST)
 
@@ -167,14 +169,14 @@ def _tree_from(rows: list[EntryRow]) -> list[Entry] | JournalError:
         return error
 
 
-def run_rows(where: dict[str, object], limit: int) -> Callable[[sqlite3.Connection], list[RunRow]]:
+def run_rows(where: dict[str, str | None], limit: int) -> Callable[[sqlite3.Connection], list[RunRow]]:
     """Newest first. `where` maps conditions with at most one placeholder to its value, or None."""
     conditions = " AND ".join(where) or "TRUE"
-    values = [value for value in where.values() if value is not None]
+    values = [well_formed(value) for value in where.values() if value is not None]
 
     def work(connection: sqlite3.Connection) -> list[RunRow]:
         found = connection.execute(
-            f"{_RUNS} WHERE {conditions} ORDER BY number DESC LIMIT ?", [*values, limit]
+            f"{_RUNS} WHERE {conditions} ORDER BY number DESC LIMIT ?", [*values, storable(limit)]
         )
         return [RunRow(*row) for row in found]
 

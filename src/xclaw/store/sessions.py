@@ -1,8 +1,10 @@
 """The SessionStore contract on the journal's file: whose a conversation is, and what was said into it."""
 
+import asyncio
 import sqlite3
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import TypeVar
 
 from xclaw.contracts.errors import UsageError
@@ -12,7 +14,7 @@ from xclaw.store import forgetting
 from xclaw.store.codec import well_formed
 from xclaw.store.database import transaction
 from xclaw.store.inbound import inbound_of, inbound_where, values_of
-from xclaw.store.reader import Reader, conversation_entries, last_entry
+from xclaw.store.reader import Reader, conversation_entries, last_entry, storable
 from xclaw.store.writer import Writer
 
 T = TypeVar("T")
@@ -63,9 +65,9 @@ class SqliteSessions:
         return await self._reader.call(lambda connection: inbound_of(connection, message_id))
 
     async def pending(self, conversation: str | None = None) -> list[Inbound]:
-        where: dict[str, object] = {"run = ''": None, "dropped = ''": None}
+        where: dict[str, str | None] = {"run = ''": None, "dropped = ''": None}
         if conversation is not None:
-            where["conversation = ?"] = well_formed(conversation)
+            where["conversation = ?"] = conversation
         return await self._reader.call(lambda connection: inbound_where(connection, where))
 
     async def drop(self, message_id: str, reason: str) -> bool:
@@ -84,18 +86,18 @@ class SqliteSessions:
         return await self._writer.finish(work)
 
     async def session(self, session_id: str) -> SessionRow | None:
-        found = await self._rows({"session = ?": well_formed(session_id)}, 1)
+        found = await self._rows({"session = ?": session_id}, 1)
         return found[0] if found else None
 
     async def sessions(
         self, *, user: str | None = None, conversation: str | None = None, limit: int = 100
     ) -> list[SessionRow]:
-        where: dict[str, object] = {}
+        where: dict[str, str] = {}
         if user is not None:
-            where["user = ?"] = well_formed(user)
+            where["user = ?"] = user
         if conversation is not None:
-            where["conversation = ?"] = well_formed(conversation)
-        return await self._rows(where, max(limit, 0))
+            where["conversation = ?"] = conversation
+        return await self._rows(where, limit)
 
     async def rename(self, session_id: str, title: str) -> bool:
         return await self._writer.finish(_changing(_RENAME, (well_formed(title), well_formed(session_id))))
@@ -108,8 +110,14 @@ class SqliteSessions:
         journal is opened next. The file does not get smaller: its free pages, which are overwritten
         with zeros, are used again. `VACUUM` would return them to the disk, but holds up every run.
         """
-        count = await self._writer.finish(forgetting.forget(tuple(map(well_formed, session_ids))))
-        await self._writer.repeat(forgetting.sweep)
+        forget = forgetting.forget(tuple(map(well_formed, session_ids)))
+
+        def work(connection: sqlite3.Connection) -> tuple[int, Future[None]]:
+            count = forget(connection)
+            return count, self._writer.start_repeating(forgetting.sweep)
+
+        count, swept = await self._writer.finish(work)
+        await asyncio.shield(asyncio.wrap_future(swept))
         return count
 
     async def read_conversation(self, conversation: str, after_id: int, limit: int) -> list[Entry]:
@@ -118,31 +126,29 @@ class SqliteSessions:
     async def last_id(self) -> int:
         return await self._reader.call(last_entry)
 
-    async def _rows(self, where: dict[str, object], limit: int) -> list[SessionRow]:
+    async def _rows(self, where: dict[str, str], limit: int) -> list[SessionRow]:
         conditions = " AND ".join(where) or "TRUE"
         query = (
             f"SELECT {_COLUMNS} FROM sessions WHERE {conditions} ORDER BY used_at DESC, rowid DESC LIMIT ?"
         )
 
+        values = [*map(well_formed, where.values()), storable(limit)]
+
         def work(connection: sqlite3.Connection) -> list[SessionRow]:
-            return [SessionRow(*row) for row in connection.execute(query, [*where.values(), limit])]
+            return [SessionRow(*row) for row in connection.execute(query, values)]
 
         return await self._reader.call(work)
 
 
 def _accepted(connection: sqlite3.Connection, inbound: Inbound) -> Inbound | None:
     """The message that was stored for it, now or before."""
-    whose = {
-        "conversation = ?": well_formed(inbound.message.session_id),
-        "user = ?": well_formed(inbound.user),
-    }
+    whose = {"conversation = ?": inbound.message.session_id, "user = ?": inbound.user}
     if inbound.client_id:
-        found = inbound_where(
-            connection, {**whose, "client_id = ?": well_formed(inbound.client_id), "client_id <> ''": None}
-        )
+        by_client = {"client_id = ?": inbound.client_id, "client_id <> ''": None}
+        found = inbound_where(connection, {**whose, **by_client})
         if found:
             return found[0]
-    found = inbound_where(connection, {**whose, "message = ?": well_formed(inbound.message.id)})
+    found = inbound_where(connection, {**whose, "message = ?": inbound.message.id})
     return found[0] if found else None
 
 

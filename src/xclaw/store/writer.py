@@ -82,15 +82,11 @@ class Writer:
         """As `call`, but it is done even when the wait is cancelled."""
         return await asyncio.shield(asyncio.wrap_future(self._queued(work)))
 
-    async def repeat(self, work: Callable[[sqlite3.Connection], bool]) -> None:
+    def start_repeating(self, work: Callable[[sqlite3.Connection], bool]) -> Future[None]:
         """Run `work` until it answers false, and in between whatever else is queued.
 
-        Cancelling the wait lets it go on; `close` ends it after the step that it is at.
+        `close` ends it after the step that it is at. Not to be cancelled.
         """
-        await asyncio.shield(asyncio.wrap_future(self.start_repeating(work)))
-
-    def start_repeating(self, work: Callable[[sqlite3.Connection], bool]) -> Future[None]:
-        """As `repeat`, without waiting for it."""
         done: Future[None] = Future()
 
         def execute() -> None:

@@ -17,6 +17,10 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
+from websockets.datastructures import Headers
+from websockets.http11 import Response
+from websockets.server import ServerProtocol
+from websockets.typing import StatusLike
 
 from xclaw.gateway.refusals import Refusal, error_body, with_security
 from xclaw.gateway.settings import GatewaySettings
@@ -169,6 +173,7 @@ class GatewayWebSocket(WebSocketsSansIOProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self.conn = _Handshake(max_size=config.ws_max_size, logger=self.logger)
         self._own = cast("ConnectionConfig", config)
         self._stall: _StallWatch | None = None
 
@@ -179,10 +184,8 @@ class GatewayWebSocket(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if not self.handshake_initiated and not self.transport.is_closing():
-            # Its head comes whole: websockets found it too large, and uvicorn would wait for ever.
-            self.transport.write(
-                _answer(Refusal(431, "head_too_large", "too many headers for a WebSocket, or too long ones."))
-            )
+            # Its head comes whole: it was found to be none, and uvicorn would wait for ever.
+            self.transport.write(b"".join(self.conn.data_to_send()))
             self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -205,6 +208,16 @@ class GatewayWebSocket(WebSocketsSansIOProtocol):
         super().resume_writing()
         if self._stall is not None:
             self._stall.resumed()
+
+
+class _Handshake(ServerProtocol):
+    """Answers what is no handshake of a WebSocket in the form of all refusals."""
+
+    def reject(self, status: StatusLike, text: str) -> Response:
+        known = HTTPStatus(status)
+        body = error_body("", Refusal(known, "no_websocket", " ".join(text.split())))
+        headers = Headers((name.decode(), value.decode()) for name, value in _headers_of(body))
+        return Response(known, known.phrase, headers, body)
 
 
 class _StallWatch:
@@ -261,13 +274,13 @@ def _bounded(transport: asyncio.Transport, config: ConnectionConfig) -> _StallWa
 def _answer(refusal: Refusal) -> bytes:
     """A whole response, for a connection that ends with it."""
     body = error_body("", refusal)
-    headers = with_security(
-        [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-            (b"connection", b"close"),
-        ]
-    )
     lines = [f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}".encode()]
-    lines += [name + b": " + value for name, value in headers]
+    lines += [name + b": " + value for name, value in _headers_of(body)]
     return b"\r\n".join([*lines, b"", body])
+
+
+def _headers_of(body: bytes) -> list[tuple[bytes, bytes]]:
+    length = str(len(body)).encode()
+    return with_security(
+        [(b"content-type", b"application/json"), (b"content-length", length), (b"connection", b"close")]
+    )

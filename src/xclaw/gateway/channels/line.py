@@ -1,23 +1,28 @@
-"""The WebSocket connections of uvicorn, bounded for clients that do not read what they are sent.
+"""WebSockets whose clients may not read what they are sent: they are told, and then cut off.
 
 A transport that is closed still waits until the other side has read everything, which one that reads
-nothing never does. Here each closed connection has a last while to be read, and is then cut.
+nothing never does. Here each connection that has ended has a last while to be read.
 """
 
 import asyncio
+import math
+import socket
 from contextlib import suppress
 from typing import Any
 
 from starlette.types import Scope
 from uvicorn.config import Config
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 from websockets.exceptions import InvalidState
 from websockets.frames import Frame
 from websockets.http11 import Request
 
+from xclaw.gateway.connections import GatewayWebSocket
+
 LINE = "xclaw.line"
 """Where the scope's extensions have the connection's `Line`."""
+SLOW_CLIENT = 4008
+"""Close code: the client reads too slowly, and may come back with the last id it has."""
 LINGER_S = 10.0
 """How long what was written may take to be read after the end."""
 
@@ -46,7 +51,7 @@ class Line:
         self._protocol.hang_up(code, reason)
 
 
-class LineProtocol(WebSocketsSansIOProtocol):
+class LineProtocol(GatewayWebSocket):
     """A connection that hands the application its `Line`."""
 
     def __init__(
@@ -59,11 +64,27 @@ class LineProtocol(WebSocketsSansIOProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._cut: asyncio.TimerHandle | None = None
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        patience_s = self._own.gateway.stall_s + 2 * LINGER_S
+        connection: socket.socket | None = transport.get_extra_info("socket")
+        if connection is not None and hasattr(socket, "TCP_USER_TIMEOUT"):
+            with suppress(OSError):  # no TCP
+                milliseconds = math.ceil(patience_s * 1000)
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
+
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
         if self.response.status_code == 101:  # else there is no scope, and no application
             scope: Scope = self.scope  # pyright: ignore[reportAssignmentType] - a TypedDict there
             scope["extensions"][LINE] = Line(self)
+
+    def pause_writing(self) -> None:
+        if not self.disconnected:  # who reads nothing is found out, and told, by `Sender`
+            self.writable.clear()
+
+    def resume_writing(self) -> None:
+        self.writable.set()
 
     def handle_ping(self) -> None:
         answer = self.conn.data_to_send()
@@ -77,6 +98,8 @@ class LineProtocol(WebSocketsSansIOProtocol):
     def hang_up(self, code: int, reason: str) -> None:
         if self.close_sent or self.disconnected:
             return
+        if code == SLOW_CLIENT:
+            self._own.dropped()
         with suppress(InvalidState):  # the other side was quicker
             self.conn.send_close(code, reason)
             self.transport.write(b"".join(self.conn.data_to_send()))

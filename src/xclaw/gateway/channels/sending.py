@@ -4,10 +4,8 @@ import asyncio
 
 from starlette.types import Send
 
-from xclaw.gateway.channels.line import Line
+from xclaw.gateway.channels.line import SLOW_CLIENT, Line
 from xclaw.gateway.wire import Frame, encode
-
-SLOW_CLIENT = 4008
 
 
 class ClientGone(Exception):

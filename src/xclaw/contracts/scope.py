@@ -3,7 +3,8 @@
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from xclaw.contracts.agents import PermissionMode
+from xclaw.contracts.permissions import PermissionMode
+from xclaw.contracts.sessions import OWNER
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,12 @@ class Scope:
     agent: str
     depth: int
     permission_mode: PermissionMode
+    """The strictest of the chain from the settings down to the run."""
     memory_dir: str
+    user: str = OWNER
+    """Whose conversation the tree belongs to."""
+    conversation: str = ""
+    """Its key; empty for a tree that belongs to none."""
 
 
 current_scope: ContextVar[Scope | None] = ContextVar("xclaw_scope", default=None)

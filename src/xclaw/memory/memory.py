@@ -1,0 +1,65 @@
+"""The `Memory` of this machine: files under one directory, a part of it for each user."""
+
+import asyncio
+import logging
+
+from xclaw.contracts.errors import UsageError
+from xclaw.contracts.memory import MemoryScope, Recalled
+from xclaw.contracts.sessions import OWNER
+from xclaw.memory.blocks import notes_block
+from xclaw.memory.layout import TRANSCRIPT, places_of
+from xclaw.memory.meaning import Embedder
+from xclaw.memory.notebook import Notebook
+from xclaw.memory.settings import MemorySettings
+from xclaw.memory.transcript import log_turn
+
+logger = logging.getLogger(__name__)
+
+
+class FileMemory:
+    """See `Memory`. Holds nothing open, so there is nothing to close."""
+
+    def __init__(self, settings: MemorySettings, embedder: Embedder | None) -> None:
+        self.settings = settings
+        self._embedder = embedder
+
+    def notebook(self, user: str = OWNER) -> Notebook:
+        """One user's notes, for callers that may block. Raises `UsageError` for a name that is none."""
+        return Notebook(places_of(self.settings.root, user), self.settings, self._embedder)
+
+    async def remember(
+        self, text: str, *, agent: str, scope: MemoryScope = "own", user: str = OWNER, key: str = ""
+    ) -> str:
+        return await asyncio.to_thread(self.notebook(user).remember, text, agent, scope, key)
+
+    async def recall(self, query: str, k: int, *, agent: str, user: str = OWNER) -> list[Recalled]:
+        return await asyncio.to_thread(self.notebook(user).recall, query, k, agent)
+
+    async def forget(self, note_id: str, *, agent: str, user: str = OWNER) -> Recalled:
+        return await asyncio.to_thread(self.notebook(user).forget, note_id, agent)
+
+    async def recalled_block(self, query: str, *, agent: str, user: str = OWNER) -> str:
+        k = self.settings.recall_k
+        if k <= 0 or not query.strip():
+            return ""
+        try:
+            notes = await self.recall(query, k, agent=agent, user=user)
+        except (UsageError, OSError) as error:
+            logger.warning("nothing is recalled: %s", error)
+            return ""
+        return notes_block(notes) if notes else ""
+
+    async def log_turn(
+        self, said: str, answer: str, *, agent: str, session_id: str, user: str = OWNER
+    ) -> None:
+        path = places_of(self.settings.root, user).agent_directory(agent) / TRANSCRIPT
+        limits = self.settings
+        await asyncio.to_thread(
+            log_turn,
+            path,
+            session_id,
+            said,
+            answer,
+            max_bytes=limits.max_transcript_bytes,
+            durable=limits.durable,
+        )

@@ -104,7 +104,7 @@ def _make_newer(path: Path) -> None:
         (_truncate, JournalError, "malformed"),
         (_overwrite_header, JournalError, "not a database"),
         (_make_foreign, UsageError, "another program"),
-        (_make_newer, UsageError, "has format 99, and this xclaw knows 2: upgrade xclaw"),
+        (_make_newer, UsageError, f"has format 99, and this xclaw knows {len(migrations())}: upgrade xclaw"),
     ],
     ids=["empty", "zeros", "text", "one byte", "truncated", "bad header", "another program's", "newer"],
 )

@@ -74,7 +74,7 @@ class _File:
 class TokenBook:
     """The two files of tokens. What another process changes in them counts from the next request on.
 
-    `override` is a token for the owner that is used instead of the file's. Methods touch the disk and
+    `override` is a token for the owner that is used instead of the file's, if it is not empty. Methods touch the disk and
     are quick; `add` and `revoke` wait for other writers.
     """
 
@@ -87,14 +87,14 @@ class TokenBook:
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Raises `UsageError` for an `override` that cannot be a token."""
-        if override is not None and not _OWN.fullmatch(override):
+        if override and not _OWN.fullmatch(override):
             raise UsageError(
-                "XCLAW_GATEWAY_TOKEN cannot be used: 16 to 256 letters, digits, or characters of `._~+-`. "
+                "`gateway.token` (XCLAW_GATEWAY_TOKEN) cannot be used: it must be 16 to 256 letters, digits, or characters of `._~+-`. "
                 "Make one: openssl rand -hex 32"
             )
         self._token_file = token_file
         self._users_file = users_file
-        self._override = override
+        self._override = override or None
         self._clock = clock
         self._owner: _Cached[str] = _Cached()
         self._users: _Cached[dict[str, TokenRow]] = _Cached()

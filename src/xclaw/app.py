@@ -13,7 +13,10 @@ from xclaw.agents.settings import AgentSettings
 from xclaw.contracts.agents import Agent
 from xclaw.contracts.errors import JournalError, SessionBusy, UsageError
 from xclaw.contracts.models import Model
+from xclaw.contracts.routing import Route
 from xclaw.contracts.tools import Tool
+from xclaw.gateway.gateway import Gateway
+from xclaw.gateway.services import GatewayServices
 from xclaw.models.catalog import ModelCatalog
 from xclaw.models.embedded.coaching import SmallModelCoaching
 from xclaw.models.embedded.joining import Progress
@@ -119,6 +122,61 @@ async def open_app(
         await control.close()
         await journal.close()
         await models.close()
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayApp:
+    """A runtime and the door to it. Made by `open_gateway`."""
+
+    app: App
+    gateway: Gateway
+
+
+@asynccontextmanager
+async def open_gateway(
+    settings: Settings,
+    progress: Progress | None = None,
+    *,
+    agents: Sequence[Agent] = (),
+    tools: Sequence[Tool] = (),
+) -> AsyncGenerator[GatewayApp]:
+    """As `open_app`, with a gateway that takes up what an earlier one left.
+
+    At its end runs are not ended but left to the next one (`Gateway.drain` gives them time before).
+    """
+    async with open_app(settings, progress, agents=agents, tools=tools) as app:
+        gateway = Gateway(
+            GatewayServices(
+                runs=app.runs,
+                journal=app.journal,
+                sessions=app.journal.sessions,
+                agents=app.agents,
+                router=_Nobody(),
+                metrics=_Nobody(),
+                settings=settings.gateway,
+                cancel=app.cancel,
+            )
+        )
+        await gateway.open()
+        try:
+            yield GatewayApp(app, gateway)
+        finally:
+            await gateway.drain(0)
+
+
+@dataclass
+class _Provisional:
+    route: Route
+    text: str
+
+
+class _Nobody:
+    async def route(self, text: str) -> _Provisional:
+        return _Provisional(Route("orchestrator", "default", "the router is being built"), text)
+
+    def message(self, channel: str, manner: str) -> None: ...
+
+    def observe(self, entry: object) -> None: ...
 
 
 async def _forget_the_dead(journal: SqliteJournal) -> None:

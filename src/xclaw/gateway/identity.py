@@ -20,6 +20,6 @@ class Identity:
     """Names the token without giving it away; safe to log."""
 
 
-def owner_identity() -> Identity:
+def owner_identity(token_id: str = OWNER) -> Identity:
     """The user whose home it is: may do everything."""
-    return Identity(OWNER, SCOPES, OWNER)
+    return Identity(OWNER, SCOPES, token_id)

@@ -40,20 +40,28 @@ def read_private(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise unusable(path, error) from None
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise UsageError(f"{path}: not a plain file. Remove it and try again.")
-        if found.st_uid not in (os.geteuid(), 0):
-            raise UsageError(f"{path}: belongs to another user. Remove it and try again.")
-        if found.st_mode & _OTHERS:
-            raise UsageError(
-                f"{path}: other users of this machine can open it, so what is in it is no secret any more. "
-                f"Replace its tokens, or if nobody can have read it: chmod 600 {path}"
-            )
-        if found.st_size > MAX_BYTES:
-            raise UsageError(f"{path}: larger than {MAX_BYTES:,} bytes; that is not a file of ours.")
-        return file.read(MAX_BYTES + 1)
+    try:
+        _check(path, os.fstat(descriptor))
+        # Of one that grows meanwhile, the beginning; what it holds is checked by whoever reads it.
+        return os.read(descriptor, MAX_BYTES)
+    except OSError as error:
+        raise unusable(path, error) from None
+    finally:
+        os.close(descriptor)
+
+
+def _check(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise UsageError(f"{path}: not a plain file. Remove it and try again.")
+    if found.st_uid not in (os.geteuid(), 0):
+        raise UsageError(f"{path}: belongs to another user. Remove it and try again.")
+    if found.st_mode & _OTHERS:
+        raise UsageError(
+            f"{path}: other users of this machine can open it, so what is in it is no secret any more. "
+            f"Replace its tokens, or if nobody can have read it: chmod 600 {path}"
+        )
+    if found.st_size > MAX_BYTES:
+        raise UsageError(f"{path}: larger than {MAX_BYTES:,} bytes; that is not a file of ours.")
 
 
 def create_private(path: Path, content: bytes) -> bool:

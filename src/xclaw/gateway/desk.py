@@ -12,7 +12,7 @@ from xclaw.contracts.errors import SessionBusy, UsageError
 from xclaw.contracts.journal import Journal, RunRow
 from xclaw.contracts.messages import UserMessage
 from xclaw.contracts.results import Outcome
-from xclaw.contracts.sessions import OWNER, SessionRow, SessionStore
+from xclaw.contracts.sessions import OWNER, Inbound, SessionRow, SessionStore
 from xclaw.gateway.export import ExportFormat, exported
 from xclaw.loop.state import RunState, fold
 from xclaw.runtime.tree import NodeEnd
@@ -193,8 +193,9 @@ class SessionDesk:
 
     async def _rows(self, conversation: str) -> tuple[SessionRow, ...]:
         rows = await self._sessions.sessions(conversation=conversation, limit=_SEARCHED_ROWS)
+        rows = rows or [_begun(inbound) for inbound in (await self._sessions.pending(conversation))[:1]]
         if not rows:
-            raise NoSuchSession(f"there is no session {_name_of(conversation)!r}")
+            raise NoSuchSession(f"there is no session {client_name(conversation)[:80]!r}")
         return tuple(rows)
 
     async def _running_sessions(self) -> frozenset[str]:
@@ -274,6 +275,20 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
 
-def _name_of(conversation: str) -> str:
-    """What its user calls it."""
-    return conversation.rpartition(":")[2][:80]
+def _begun(inbound: Inbound) -> SessionRow:
+    """Of a conversation whose first message still waits."""
+    message = inbound.message
+    return SessionRow(
+        message.session_id,
+        message.session_id,
+        inbound.user,
+        client_name(message.session_id),
+        channel=message.channel,
+        created_at=message.timestamp,
+        used_at=message.timestamp,
+    )
+
+
+def client_name(conversation: str) -> str:
+    """What its user calls the conversation of a key."""
+    return conversation.rpartition(":")[2]

@@ -7,9 +7,9 @@ however it dies, so neither a file that was left behind nor a pid that was given
 import fcntl
 import os
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -34,6 +34,10 @@ class Running:
     version: str = ""
     started_at: float = 0.0
     """Unix time, seconds."""
+    options: dict[str, str] = field(default_factory=dict[str, str])
+    """Flags that hold for its whole process, with their values."""
+    sources: tuple[str, ...] = ()
+    """The settings files and folders of agents that it read."""
 
     @property
     def ready(self) -> bool:
@@ -48,9 +52,18 @@ class HeldLock:
         self._state_file = state_file
         self._clock = clock
 
-    def announce(self, url: str, *, workspace: str, version: str) -> Running:
+    def announce(
+        self,
+        url: str,
+        *,
+        workspace: str,
+        version: str,
+        options: Mapping[str, str] | None = None,
+        sources: Sequence[str] = (),
+    ) -> Running:
         """Say that the gateway listens. Raises `UsageError` when that cannot be written."""
-        running = Running(os.getpid(), url, workspace, version, self._clock())
+        given = dict(options or {})
+        running = Running(os.getpid(), url, workspace, version, self._clock(), given, tuple(sources))
         replace_private(self._state_file, msgspec.json.encode(running) + b"\n")
         return running
 
@@ -139,5 +152,5 @@ def _named(running: Running | None) -> str:
         return "another gateway of this home is starting or stopping. Wait a moment and try again."
     return (
         f"a gateway runs already: {running.url}, process {running.pid}, workspace {running.workspace}. "
-        f"Use that one, or stop it: kill {running.pid}"
+        "Use that one, or stop it: xclaw serve --stop"
     )

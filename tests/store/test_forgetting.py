@@ -1,6 +1,7 @@
 """Deleting sessions: gone at once for whoever reads, gone from the file soon after."""
 
 import asyncio
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -10,8 +11,10 @@ from store.journals import opened
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.events import Entry, MessageAdded
 from xclaw.store import forgetting
-from xclaw.store.database import connect
+from xclaw.store.database import connect, open_writer
 from xclaw.store.journal import SqliteJournal
+from xclaw.store.settings import StoreSettings
+from xclaw.store.writer import Writer
 from xclaw.testing.journal_conformance import append_and_wait, ended, entries_of, root_address, started
 from xclaw.testing.session_conformance import answer, session
 
@@ -143,6 +146,28 @@ def test_the_run_that_goes_on_is_named(tmp_path: Path) -> None:
             await append_and_wait(journal, *entries_of(root_address("r1", "talk"), started()))
             with pytest.raises(UsageError, match="run 'r1' has not ended: cancel it"):
                 await journal.sessions.delete(("talk",))
+
+    asyncio.run(main())
+
+
+def test_closing_ends_work_that_is_done_in_many_steps(tmp_path: Path) -> None:
+    most = 100_000
+
+    async def main() -> None:
+        writer = Writer(open_writer(StoreSettings(str(tmp_path / "journal.db")))[1])
+        steps = 0
+
+        def step(_: sqlite3.Connection) -> bool:
+            nonlocal steps
+            steps += 1
+            return steps < most
+
+        done = writer.start_repeating(step)
+        assert await writer.call(lambda _: "in between") == "in between"
+        await writer.close()
+        assert done.done()
+        assert 0 < steps < most
+        assert writer.start_repeating(step).done(), "nothing is begun any more"
 
     asyncio.run(main())
 

@@ -56,7 +56,8 @@ def test_every_page_of_a_conversation_is_whole_however_busy_others_are(tmp_path:
     asyncio.run(main())
 
 
-def test_what_others_have_said_costs_a_client_that_reconnects_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("whose", ["others", "talk"])
+def test_what_was_said_before_costs_a_client_that_reconnects_nothing(whose: str, tmp_path: Path) -> None:
     """A15: reading from the end on is no walk through the journal."""
     path = tmp_path / "journal.db"
 
@@ -78,7 +79,7 @@ def test_what_others_have_said_costs_a_client_that_reconnects_nothing(tmp_path: 
 
     async def grow() -> None:
         async with opened(path) as journal:
-            await _crowd(journal, "x", CROWD)
+            await _crowd(journal, "x", CROWD, whose)
 
     first = asyncio.run(main())
     asyncio.run(grow())
@@ -116,6 +117,6 @@ def test_a_session_that_is_opened_without_times_has_that_of_now(tmp_path: Path) 
     asyncio.run(main())
 
 
-async def _crowd(journal: SqliteJournal, run_id: str, count: int) -> None:
+async def _crowd(journal: SqliteJournal, run_id: str, count: int, session_id: str = "others") -> None:
     texts = [MessageAdded(f"{number}", "user") for number in range(count)]
-    await append_and_wait(journal, *entries_of(root_address(run_id, "others"), *texts))
+    await append_and_wait(journal, *entries_of(root_address(run_id, session_id), *texts))

@@ -233,6 +233,7 @@ async def check_deleted_sessions_are_gone(open_journal: OpenJournal) -> None:
     async with _opened(open_journal) as journal:
         store = journal.sessions
         await store.open_session(session("team:coder:talk", "talk"))
+        await store.open_session(session("team:coder:other", "other"))
         for message_id, conversation in (("m1", "talk"), ("m2", "talk"), ("m3", "talk"), ("m4", "other")):
             await store.accept(inbound(message_id, conversation, client_id="c"))
             await store.accept(inbound(f"{message_id}x", conversation))
@@ -254,7 +255,7 @@ async def check_deleted_sessions_are_gone(open_journal: OpenJournal) -> None:
         _same(await _ids(store.pending("talk")), [], "pending messages of the conversation")
         _same((await _found(store, "m2x")).run_id, "r2", "the message that another session took")
         _same(await store.inbound("m1"), None, "the message that a deleted run took")
-        _same(await store.delete(("team:coder:talk",)), 1, "runs of the other session")
+        _same(await store.delete(("team:coder:talk", "team:coder:other")), 1, "runs of experts")
         _same(await store.inbound("m2x"), None, "its message")
         _same(await store.read_conversation("other", 0, 99), other, "another conversation")
         _same(await _ids(store.pending()), ["m4x"], "another conversation's pending message")

@@ -84,14 +84,14 @@ class Gateway:
         self._closing = True
         handles = [c.current for c in self._conversations.values() if c.current is not None]
         ends = [asyncio.ensure_future(handle.result()) for handle in handles]
-        for conversation in self._conversations.values():
+        for conversation in list(self._conversations.values()):
             await conversation.stop()
         if ends:
             await asyncio.wait(ends, timeout=timeout_s)
         left = await self.runs.suspend()
         for end in ends:
             end.cancel()
-        for feed in self._feeds.values():
+        for feed in list(self._feeds.values()):
             feed.close()
         if self._unsubscribe is not None:
             self._unsubscribe()

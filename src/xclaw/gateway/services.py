@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from xclaw.contracts.events import Entry
 from xclaw.contracts.journal import Journal
 from xclaw.contracts.routing import Route
 from xclaw.contracts.sessions import SessionStore
+from xclaw.gateway.metrics import Metrics
 from xclaw.gateway.settings import GatewaySettings
 from xclaw.runtime.runs import Runs
 from xclaw.runtime.services import Agents
@@ -32,14 +32,6 @@ class Routing(Protocol):
     async def route(self, text: str) -> Decided: ...
 
 
-class Meter(Protocol):
-    """What counts for Prometheus, as far as the gateway needs it."""
-
-    def message(self, channel: str, manner: str) -> None: ...
-
-    def observe(self, entry: Entry) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class GatewayServices:
     runs: Runs
@@ -47,7 +39,7 @@ class GatewayServices:
     sessions: SessionStore
     agents: Agents
     router: Routing
-    metrics: Meter
+    metrics: Metrics
     settings: GatewaySettings
     cancel: Callable[[str, str], Awaitable[list[NodeEnd]]]
     """Ends a run (by id, with a reason) in whichever process it is. Raises `UsageError`."""

@@ -1,8 +1,8 @@
 """Arguments of this room's tools, as models write them, and the errors that tell them what is wrong."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import cast
 
 from xclaw.contracts.errors import ToolFailed, UsageError
 from xclaw.contracts.memory import Whose
@@ -13,10 +13,8 @@ from xclaw.contracts.tools import ToolContext, ToolOutput
 _SHOWN = 60
 
 
-class Answers(Protocol):
-    """What a tool does. Raises `UsageError` or `ToolFailed` for what the model can act on."""
-
-    async def __call__(self, arguments: Mapping[str, object], context: ToolContext) -> str: ...
+Answers = Callable[[Mapping[str, object], ToolContext], Awaitable[str]]
+"""What a tool does. Raises `UsageError` or `ToolFailed` for what the model can act on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,9 @@ def read_file(path: Path, limit: int = MAX_READ_BYTES) -> bytes:
         os.close(descriptor)
 
 
-def add_to_file(path: Path, addition: Callable[[bytes], bytes], *, durable: bool) -> None:
+def add_to_file(
+    path: Path, addition: Callable[[bytes], bytes], *, durable: bool, limit: int = MAX_READ_BYTES
+) -> None:
     """Append what `addition` makes of the content so far (nothing: leave the file alone).
 
     An append that a killed process left without its end is closed first. If the disk is full, the file
@@ -72,7 +74,7 @@ def add_to_file(path: Path, addition: Callable[[bytes], bytes], *, durable: bool
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with locked(path.parent / LOCK):
-            content = read_file(path)
+            content = read_file(path, limit)
             added = addition(content)
             if not added:
                 return

@@ -224,19 +224,23 @@ def grams_of(text: str) -> list[str]:
     return found
 
 
+def told_words(text: str) -> list[str]:
+    """The words of a query that say something, each once; all of them, where none does."""
+    words = list(dict.fromkeys(words_of(plain(text[:QUERY_CHARACTERS]).casefold())))
+    return [word for word in words if word not in _STOP_WORDS] or words
+
+
 def terms_of(query: str) -> list[Term]:
     """What a query looks for: its words without the empty ones, and pairs of Chinese characters.
 
     Whatever the query holds is read as words: quotes, operators and stars have no meaning.
     """
-    text = plain(query[:QUERY_CHARACTERS]).casefold()
-    words = list(dict.fromkeys(words_of(text)))
-    told = [word for word in words if word not in _STOP_WORDS] or words
-    terms = {word: Term(_anywhere(word), 1.0) for word in told}
-    dull = {word for word in words if word in _STOP_WORDS}
+    terms = {word: Term(_anywhere(word), 1.0) for word in told_words(query)}
+    text = plain(query[:QUERY_CHARACTERS])
+    dull = _STOP_WORDS.intersection(words_of(text))
     for pair in grams_of(text):
         # A pair with an empty word in it says nothing, and one that is a word is there already.
-        if len(pair) == 2 and pair not in terms and not (set(pair) | {pair}) & dull:
+        if len(pair) == 2 and pair not in terms and not dull.intersection((*pair, pair)):
             terms[pair] = Term(f'grams : "{pair}"', _PAIR_WEIGHT)
     return list(terms.values())[:MAX_TERMS]
 

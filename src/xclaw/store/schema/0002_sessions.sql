@@ -37,7 +37,8 @@ CREATE TABLE inbound (
 ) STRICT;
 
 CREATE UNIQUE INDEX inbound_by_client ON inbound (conversation, user, client_id) WHERE client_id <> '';
-CREATE INDEX inbound_untaken ON inbound (conversation, number) WHERE run = '';
+CREATE INDEX inbound_untaken ON inbound (conversation) WHERE run = '';
+CREATE INDEX inbound_pending ON inbound (number) WHERE run = '' AND dropped = '';
 CREATE INDEX inbound_by_run ON inbound (run) WHERE run <> '';
 
 -- Runs that were deleted and whose events still have to be. Nearly always empty.

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from behaviour.harness import settings_for
 from websockets.asyncio.client import ClientConnection, connect
 
+from behaviour.harness import settings_for
 from xclaw.app import open_gateway
 from xclaw.contracts.channels import Channel
 from xclaw.gateway.gateway import Gateway
@@ -54,6 +54,8 @@ class Client:
             frame = await self.next()
             if isinstance(frame, kind) and wanted(frame):
                 return frame
+            if isinstance(frame, ErrorFrame):
+                raise AssertionError(frame)
 
     async def answer(self, frame: Frame, kind: type[F]) -> F:
         await self.send(frame)

@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from behaviour.harness import Script, write_script
-from gateway.served import Client, Served, gateway_settings, served
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from behaviour.harness import Script, write_script
+from gateway.served import Served, gateway_settings, served
 from xclaw.gateway.channels.websocket import MAX_BAD_FRAMES, MAX_WATCHED
 from xclaw.gateway.wire import (
     Answer,
@@ -26,7 +26,6 @@ from xclaw.gateway.wire import (
     Unwatch,
     Watch,
     Watching,
-    encode,
 )
 
 TURNS = 24
@@ -86,7 +85,6 @@ def test_browsers_bring_the_token_as_a_subprotocol_and_never_get_it_back(tmp_pat
         {"Authorization": "Bearer wrong-token-wrong-token"},
         {"Origin": "https://evil.example"},
         {"Origin": "null"},
-        {"Host": "evil.example"},
     ],
 )
 def test_no_socket_opens_for_strangers_and_foreign_pages(tmp_path: Path, headers: dict[str, str]) -> None:
@@ -324,10 +322,7 @@ def test_what_is_no_text_or_too_long_ends_the_connection(tmp_path: Path, sent: b
     run(tmp_path, HELLO, scenario)
 
 
-def test_a_message_in_a_million_empty_parts_is_one_message(tmp_path: Path) -> None:
-    async def parts(count: int) -> "asyncio.Queue[None]":
-        raise NotImplementedError
-
+def test_a_message_in_many_empty_parts_is_one_message(tmp_path: Path) -> None:
     async def scenario(gate: Served) -> None:
         async with gate.client() as client:
             pieces = iter(["", '{"type":', *[""] * 20_000, '"ping","ref":"p"}'])

@@ -31,7 +31,7 @@ def create_server(gateway: Gateway, settings: GatewaySettings, tokens: TokenBook
     routes: list[BaseRoute] = [
         WebSocketRoute("/ws", WebSocketChannel(gateway, settings, tokens)),
         *_service_routes(gateway),
-        *api_routes(gateway),
+        *api_routes(gateway, tokens.holds),
     ]
     return Guards(_Application(routes), settings, tokens)
 

@@ -38,12 +38,14 @@ async def serve(
 ) -> None:
     """Serve until SIGTERM or SIGINT, or until nobody needed the gateway for `idle_exit_s`.
 
-    `on_ready` is told the address once the gateway answers there. When it is told to stop, it takes no
-    more messages, gives runs and clients `drain_s`, leaves the rest to the next start and closes every
-    connection; told a second time, it waits for nothing.
+    Whoever calls it holds the lock of the home (`lock.hold`) from before the gateway was opened.
+    `on_ready` is told the address once the gateway answers there: the place to announce it.
 
-    Raises `UsageError` when it cannot listen, or another gateway serves this home. Cancelling it
-    closes every connection at once; the gateway is left to its owner.
+    When it is told to stop, it takes no more messages, gives runs and clients `drain_s`, leaves the rest
+    to the next start and closes every connection; told a second time, it waits for nothing.
+
+    Raises `UsageError` when it cannot listen, and what `on_ready` raises. Cancelling it closes every
+    connection at once; the gateway is left to its owner.
     """
     settings = gateway.settings
     allow_descriptors(settings)

@@ -104,14 +104,15 @@ class Gateway:
         """As `Door.dispatch`. Cancelling it may leave the message accepted."""
         if self._closing:
             raise UsageError(CLOSING)
-        name = new_session_id(message.channel, message.session_id)
-        key = conversation_key(name, user)
+        row = conversation_row(new_session_id(message.channel, message.session_id), user, message.channel)
+        name, key = row.name, row.conversation
         message = self._reception.admitted(message, wishes, key)
         inbound = Inbound(
             message, user, wishes.client_id, wishes.manner, msgspec.json.encode(wishes).decode()
         )
         conversation = self._conversation(key, name)
         async with conversation.accepting:
+            await self.sessions.open_session(row)
             after = await self.sessions.last_id()
             stored = await self.sessions.accept(inbound)
             waiting = conversation.waiting

@@ -150,13 +150,13 @@ def test_a_name_belongs_to_its_user(tmp_path: Path) -> None:
 
     async def body(opened: GatewayApp, provider: FakeProvider) -> None:
         provider.queue(Text("noted"), Text("no idea"))
-        mine = await say(opened, "my code is 1234", "demo", user="alice")
+        mine = await say(opened, "my code is zebra-crossing", "demo", user="alice")
         seen = await until_reply(opened, mine, user="alice")
         run_id = seen[-1].entry.address.run_id if isinstance(seen[-1], Reply) else ""
         theirs = await say(opened, "what is my code?", "demo", user="bob")
         seen = await until_reply(opened, theirs, user="bob", after=0)
-        assert "1234" not in str(provider.requests[1].body)
-        assert "1234" not in str(seen)
+        assert "zebra-crossing" not in str(provider.requests[1].body)
+        assert "zebra-crossing" not in str(seen)
         with pytest.raises(UsageError, match="there is no run"):
             await opened.gateway.cancel_run(run_id, "mine now", user="bob")
         with pytest.raises(UsageError, match="cannot name a session"):

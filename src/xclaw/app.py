@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from xclaw import __version__
 from xclaw.agents.loader import load_agents
 from xclaw.agents.registry import AgentRegistry
 from xclaw.agents.settings import AgentSettings
@@ -16,14 +17,18 @@ from xclaw.contracts.models import Model
 from xclaw.contracts.routing import Route
 from xclaw.contracts.tools import Tool
 from xclaw.gateway.gateway import Gateway
+from xclaw.gateway.metrics import Metrics
 from xclaw.gateway.services import GatewayServices
 from xclaw.models.catalog import ModelCatalog
 from xclaw.models.embedded.coaching import SmallModelCoaching
 from xclaw.models.embedded.joining import Progress
 from xclaw.models.embedded.model import LocalModel
 from xclaw.patterns.toolset import pattern_tools
+from xclaw.runtime.approvals import Approvals, Desk
 from xclaw.runtime.collector import collect_less_often
-from xclaw.runtime.control import ControlSocket, cancel_elsewhere, sweep_socket
+from xclaw.runtime.control import ControlSocket, cancel_elsewhere, sweep_socket, wake_elsewhere
+from xclaw.runtime.grants import GrantFile
+from xclaw.runtime.permissions import settings_level
 from xclaw.runtime.runs import Runs
 from xclaw.runtime.services import Services
 from xclaw.runtime.sessions import Sessions
@@ -95,11 +100,12 @@ async def open_app(
     workspaces = LocalWorkspaces(settings.workspace)
     owner = f"p{os.getpid()}-{secrets.token_hex(4)}"
     locks = OwnerLocks(f"{settings.store.path}.sessions")
+    toolbox = _toolbox(settings, workspaces, registry, tools)
     services = Services(
         journal=journal,
         models=models,
         agents=registry,
-        tools=_toolbox(settings, workspaces, registry, tools),
+        tools=toolbox,
         workspaces=workspaces,
         launcher=LocalLauncher(),
         coaching=SmallModelCoaching(),
@@ -107,10 +113,11 @@ async def open_app(
         owner=owner,
         owner_alive=journal.owner_alive,
         memory_root=str(settings.home / "memory"),
+        approvals=Approvals(_desk(settings, journal, workspaces, toolbox)),
     )
     export = BackgroundExport(settings.traces, journal.read_tree)
     runs = Runs(services, _sessions(locks), settings.models.chain, export.root_ended)
-    control = ControlSocket(runs.cancel)
+    control = ControlSocket(runs.cancel, services.approvals.wake)
     try:
         await control.open()
         await journal.register_owner(owner, os.getpid(), control.path)
@@ -152,7 +159,7 @@ async def open_gateway(
                 sessions=app.journal.sessions,
                 agents=app.agents,
                 router=_Nobody(),
-                metrics=_Nobody(),
+                metrics=Metrics(__version__),
                 settings=settings.gateway,
                 cancel=app.cancel,
             )
@@ -173,10 +180,6 @@ class _Provisional:
 class _Nobody:
     async def route(self, text: str) -> _Provisional:
         return _Provisional(Route("orchestrator", "default", "the router is being built"), text)
-
-    def message(self, channel: str, manner: str) -> None: ...
-
-    def observe(self, entry: object) -> None: ...
 
 
 async def _forget_the_dead(journal: SqliteJournal) -> None:
@@ -204,12 +207,31 @@ def _toolbox(
     settings: Settings, workspaces: LocalWorkspaces, agents: AgentRegistry, own: Sequence[Tool]
 ) -> ToolRegistry:
     patterns = pattern_tools(workspaces.find, agents.roster())
-    registry = ToolRegistry([*patterns.values(), view_file, list_dir, write_file, deliver])
-    if settings.runtime.allow_shell:
-        registry.add(shell_tool(ShellSettings()))
+    shell = shell_tool(ShellSettings())
+    registry = ToolRegistry([*patterns.values(), view_file, list_dir, write_file, deliver, shell])
     for tool in own:
         registry.add(tool)
     return registry
+
+
+def _desk(
+    settings: Settings, journal: SqliteJournal, workspaces: LocalWorkspaces, tools: ToolRegistry
+) -> Desk:
+    async def tell(owner: str, approval_id: str) -> None:
+        row = await journal.owner_row(owner)
+        if row is not None and row.socket and journal.owner_alive(owner):
+            await wake_elsewhere(row.socket, approval_id)
+
+    return Desk(
+        store=journal.approvals,
+        journal=journal,
+        workspaces=workspaces,
+        tools=tools.select,
+        grants=GrantFile(settings.home / "permissions.toml"),
+        settings=settings.permissions,
+        base=settings_level(settings.permissions, allow_shell=settings.runtime.allow_shell),
+        tell=tell,
+    )
 
 
 def _sessions(locks: OwnerLocks) -> Sessions:

@@ -47,7 +47,7 @@ def test_a_file_with_every_key_becomes_an_agent(tmp_path: Path) -> None:
         tools=("view_file", "deliver"),
         limits=Limits(max_turns=7, timeout_s=300.0, max_tokens=20_000, max_usd=0.5),
         isolation="forked",
-        permission_mode="ask",
+        permission_mode="default",
         memory=True,
         source=str(tmp_path / "a.md"),
     )

@@ -17,6 +17,9 @@ from xclaw.contracts.models import ModelRequest, ToolSpec
 from xclaw.contracts.spawn import Spawn
 from xclaw.contracts.tools import ToolContext, ToolOutput
 from xclaw.models.embedded.coaching import SmallModelCoaching
+from xclaw.runtime.approvals import Approvals, Desk
+from xclaw.runtime.grants import GrantFile
+from xclaw.runtime.permissions import PermissionSettings, settings_level
 from xclaw.runtime.runs import RunRequest, Runs
 from xclaw.runtime.services import Services
 from xclaw.runtime.sessions import Sessions
@@ -112,18 +115,36 @@ def _services(home: Path, journal: SqliteJournal, harness: _Harness) -> Services
     ]
     parent = Agent(PARENT, "hands out", "Hand out.", tools=("hand_out",), orchestrator=True)
     model = FunctionModel(harness.answer)
+    tools = ToolRegistry([harness.hand_out])
+    workspaces = LocalWorkspaces(WorkspaceSettings(str(home / "workspace"), durable=False))
+    settings = PermissionSettings()
+
+    async def tell(owner: str, approval_id: str) -> None:
+        raise AssertionError("nobody else drives anything")
+
+    desk = Desk(
+        store=journal.approvals,
+        journal=journal,
+        workspaces=workspaces,
+        tools=tools.select,
+        grants=GrantFile(home / "permissions.toml"),
+        settings=settings,
+        base=settings_level(settings, allow_shell=False),
+        tell=tell,
+    )
     return Services(
         journal=journal,
         models=lambda chain: model,
         agents=AgentRegistry([parent, *workers]),
-        tools=ToolRegistry([harness.hand_out]),
-        workspaces=LocalWorkspaces(WorkspaceSettings(str(home / "workspace"), durable=False)),
+        tools=tools,
+        workspaces=workspaces,
         launcher=LocalLauncher(),
         coaching=SmallModelCoaching(),
         settings=RuntimeSettings(),
         owner="test",
         owner_alive=lambda owner: owner == "test",
         memory_root=str(home / "memory"),
+        approvals=Approvals(desk),
     )
 
 

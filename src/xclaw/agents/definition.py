@@ -9,7 +9,8 @@ from xclaw.agents.front_matter import Document, Field, Nested, Value, file_error
 from xclaw.agents.names import name_fault
 from xclaw.agents.settings import COORDINATION_TOOLS, AgentSettings
 from xclaw.agents.tool_names import read_tools
-from xclaw.contracts.agents import Agent, Isolation, Limits, PermissionMode
+from xclaw.contracts.agents import Agent, Isolation, Limits
+from xclaw.contracts.permissions import PermissionMode, Rules, parse_rule
 
 KEYS: Mapping[str, str] = {
     "name": "name",
@@ -26,6 +27,9 @@ KEYS: Mapping[str, str] = {
     "maxusd": "max_budget_usd",
     "maxtokens": "max_tokens",
     "permissionmode": "permissionMode",
+    "allow": "allow",
+    "ask": "ask",
+    "deny": "deny",
     "isolation": "isolation",
     "memory": "memory",
     "orchestrator": "orchestrator",
@@ -43,18 +47,19 @@ _ISOLATIONS: Mapping[str, Isolation] = {
     "teammate": "teammate",
 }
 _PERMISSIONS: Mapping[str, PermissionMode] = {
-    "allow": "allow",
-    "ask": "ask",
+    "default": "default",
+    "acceptedits": "accept-edits",
+    "plan": "plan",
     "bubble": "bubble",
-    "deny": "deny",
+    "denyall": "deny-all",
+    "inherit": "bubble",
+    "dontask": "deny-all",
+    "ask": "default",
+    "deny": "deny-all",
 }
-_FOREIGN_PERMISSIONS: Mapping[str, PermissionMode] = {
-    "default": "bubble",
-    "acceptedits": "bubble",
-    "bypasspermissions": "bubble",
-    "plan": "deny",
-    "dontask": "deny",
-}
+"""Folded spelling (no "-", "_" or case) to the mode; Claude Code's and earlier names among them."""
+_TOO_WIDE = frozenset({"bypasspermissions", "allow"})
+"""An agent's file cannot let it do what nobody above it may."""
 _MODEL_NICKNAMES = frozenset({"sonnet", "opus", "haiku", "default", "best"})
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|sec|m|min|h)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -88,6 +93,7 @@ def agent_from(document: Document, source: str, settings: AgentSettings) -> tupl
         ),
         isolation=_isolation(reader),
         permission_mode=_permission_mode(reader),
+        rules=_rules(reader),
         memory=_memory(reader),
         orchestrator=reader.flag("orchestrator")
         or any(name in COORDINATION_TOOLS for name in tools.names or ()),
@@ -253,7 +259,7 @@ def _isolation(reader: _Reader) -> Isolation:
 
 
 def _permission_mode(reader: _Reader) -> PermissionMode:
-    expected = f"one of {', '.join(_PERMISSIONS)}"
+    expected = f"one of {', '.join(dict.fromkeys(_PERMISSIONS.values()))}"
     word = reader.word("permissionMode", expected)
     if word is None:
         return "bubble"
@@ -261,12 +267,27 @@ def _permission_mode(reader: _Reader) -> PermissionMode:
     mode = _PERMISSIONS.get(folded)
     if mode is not None:
         return mode
-    mode = _FOREIGN_PERMISSIONS.get(folded)
-    if mode is None:
+    if folded not in _TOO_WIDE:
         raise reader.wrong_word("permissionMode", expected)
-    if folded != "default":
-        reader.warn("permissionMode", f"`permissionMode: {word}` is read as `{mode}`")
-    return mode
+    reader.warn(
+        "permissionMode",
+        f"`permissionMode: {word}` is read as `bubble`: only your settings can let an agent do more",
+    )
+    return "bubble"
+
+
+def _rules(reader: _Reader) -> Rules:
+    return Rules(_rule_list(reader, "allow"), _rule_list(reader, "ask"), _rule_list(reader, "deny"))
+
+
+def _rule_list(reader: _Reader, key: str) -> tuple[str, ...]:
+    written = reader.names(key) or ()
+    for rule in written:
+        try:
+            parse_rule(rule)
+        except ValueError as failure:
+            raise reader.error(key, f"`{key}`: {failure}") from None
+    return written
 
 
 def _memory(reader: _Reader) -> bool:

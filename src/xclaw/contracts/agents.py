@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from xclaw.contracts.permissions import PermissionMode, Rules
+
 Isolation = Literal["local", "forked", "remote", "teammate"]
-PermissionMode = Literal["allow", "ask", "bubble", "deny"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class Agent:
     limits: Limits = Limits()
     isolation: Isolation = "local"
     permission_mode: PermissionMode = "bubble"
+    rules: Rules = Rules()
+    """They narrow what the settings and its parents let it do, and never widen it."""
     memory: bool = False
     orchestrator: bool = False
     """May hand work out: gets delegate, debate, pipeline, spawn and wait."""

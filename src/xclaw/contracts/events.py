@@ -11,6 +11,7 @@ from xclaw.contracts.agents import Limits
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.messages import AssistantMessage, Caller, Origin, Said
 from xclaw.contracts.models import ToolSpec
+from xclaw.contracts.permissions import Permissions
 from xclaw.contracts.results import Outcome, Result
 from xclaw.contracts.routing import Route
 from xclaw.contracts.tasks import Task
@@ -46,6 +47,8 @@ class RunStarted:
     """Tools that the client runs itself: a turn that asks for them ends the run."""
     output_schema: dict[str, object] | None = None
     """Constrains the final text of a root."""
+    permissions: Permissions = Permissions()
+    """What it may do, narrowed by everybody above it."""
     kind: Literal["run_started"] = "run_started"
 
 
@@ -128,6 +131,39 @@ class ToolCallEnded:
     exit_code: int | None = None
     """Of a command: the receipt that a claim can point to."""
     kind: Literal["tool_call_ended"] = "tool_call_ended"
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAsked:
+    """A call waits for a person. Durable before anybody is shown it."""
+
+    approval_id: str
+    call_id: str
+    tool: str
+    arguments: str
+    why: str
+    rule: str
+    """What "session" and "always" would allow from then on; empty: they are not on offer."""
+    path: tuple[str, ...]
+    """Names of the agents from the root to the asker."""
+    kind: Literal["approval_asked"] = "approval_asked"
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAnswered:
+    """The wait is over: exactly that call now runs, once, or it does not."""
+
+    approval_id: str
+    decision: Literal["once", "session", "always", "deny", "edit", "void"]
+    """"void": the run ended first."""
+    by: str
+    """The user, or "xclaw" for a denial that nobody gave."""
+    reason: str = ""
+    arguments: str = ""
+    """Of "edit": JSON text of what ran instead."""
+    rule: str = ""
+    """What was allowed from then on, of "session" and "always"."""
+    kind: Literal["approval_answered"] = "approval_answered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +273,8 @@ Event = (
     | ModelAnswered
     | ToolCallStarted
     | ToolCallEnded
+    | ApprovalAsked
+    | ApprovalAnswered
     | ChildSpawned
     | ChildEnded
     | ArtifactDelivered
@@ -256,6 +294,8 @@ EVENT_TYPES: dict[str, type[Event]] = {
     "model_answered": ModelAnswered,
     "tool_call_started": ToolCallStarted,
     "tool_call_ended": ToolCallEnded,
+    "approval_asked": ApprovalAsked,
+    "approval_answered": ApprovalAnswered,
     "child_spawned": ChildSpawned,
     "child_ended": ChildEnded,
     "artifact_delivered": ArtifactDelivered,

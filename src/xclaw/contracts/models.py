@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from xclaw.contracts.messages import AssistantMessage, ChatMessage
+from xclaw.contracts.permissions import Effect
 from xclaw.contracts.usage import Usage
 
 StructuredOutput = Literal["none", "alone", "with_tools"]
@@ -21,6 +22,8 @@ class ToolSpec:
     """Matches `^[A-Za-z0-9_-]{1,64}$`."""
     description: str
     parameters: dict[str, object]
+    effect: Effect = "writes"
+    """What permissions go by; no model is told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Running the tool calls of one answer: every call gets exactly one result, whatever goes wrong."""
 
 import asyncio
+from dataclasses import replace
 from itertools import groupby
 
 from xclaw.contracts.errors import Fenced, JournalError, LimitReached, SpawnRefused, ToolFailed
@@ -62,12 +63,7 @@ async def _output_of(parts: Parts, call: ToolCall) -> ToolOutput:
         return ToolOutput(INTERRUPTED, ok=False)
     try:
         arguments = decode_arguments(call.name, call.arguments, tool.spec.parameters)
-        if call.id not in parts.state.started:
-            parts.log.record(ToolCallStarted(call.id, call.name, call.arguments))
-        if not tool.replayable:
-            await parts.log.durable()
-        async with asyncio.timeout(tool.timeout_s):
-            return await tool.run(arguments, _context(parts, call))
+        return await _admitted(parts, tool, call, arguments)
     except TimeoutError as failure:
         return ToolOutput(_late(tool, failure), ok=False)
     except (ToolFailed, SpawnRefused, LimitReached) as failure:
@@ -76,6 +72,18 @@ async def _output_of(parts: Parts, call: ToolCall) -> ToolOutput:
         raise
     except Exception as failure:  # noqa: BLE001 - the boundary of a call: a tool's bug ends the call only
         return ToolOutput(_bug(tool, failure), ok=False)
+
+
+async def _admitted(parts: Parts, tool: Tool, call: ToolCall, arguments: dict[str, object]) -> ToolOutput:
+    """Run a call once it may. What a person takes to decide is no time of the tool's."""
+    admitted = await parts.gate.admit(tool, call, arguments)
+    if call.id not in parts.state.started:
+        parts.log.record(ToolCallStarted(call.id, call.name, admitted.written))
+    if not tool.replayable:
+        await parts.log.durable()
+    async with asyncio.timeout(tool.timeout_s):
+        output = await tool.run(admitted.arguments, _context(parts, call))
+    return replace(output, content=f"{admitted.note}\n{output.content}") if admitted.note else output
 
 
 def _late(tool: Tool, failure: TimeoutError) -> str:

@@ -8,12 +8,12 @@ from xclaw.contracts.agents import Agent
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.events import Event
 from xclaw.contracts.ledger import Ledger
-from xclaw.contracts.messages import ChatMessage
+from xclaw.contracts.messages import ChatMessage, ToolCall
 from xclaw.contracts.models import Model, ToolSpec
 from xclaw.contracts.results import Outcome
 from xclaw.contracts.spawn import Spawn
 from xclaw.contracts.tasks import Task
-from xclaw.contracts.tools import ToolSet
+from xclaw.contracts.tools import Tool, ToolSet
 from xclaw.contracts.workspaces import Workspace
 from xclaw.loop.dialects import Dialect
 from xclaw.loop.state import RunState
@@ -44,6 +44,26 @@ class Inbox(Protocol):
 
     async def wait(self) -> bool:
         """Wait until a background child ends or something is said; false at once if none is running."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A call that may run, as it will."""
+
+    arguments: dict[str, object]
+    written: str
+    """Their JSON text."""
+    note: str = ""
+    """What the model is told beside the tool's answer."""
+
+
+class Gate(Protocol):
+    """Decides whether the calls of one run may run (SPEC J1, J2)."""
+
+    async def admit(self, tool: Tool, call: ToolCall, arguments: dict[str, object]) -> Admitted:
+        """Answer at once, or once a person has decided. Raises `ToolFailed` for a call that may not run;
+        the text says why. Cancelling it withdraws the question when the run ends."""
         ...
 
 
@@ -80,6 +100,7 @@ class Parts:
     ledger: Ledger
     workspace: Workspace
     inbox: Inbox
+    gate: Gate
     bounds: Bounds
     spawn_for: Callable[[str], Spawn]
     """The spawn port of one tool call, by its id."""

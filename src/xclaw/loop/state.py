@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.events import (
+    ApprovalAnswered,
+    ApprovalAsked,
     ArtifactDelivered,
     AttemptFailed,
     ChildEnded,
@@ -29,6 +31,7 @@ from xclaw.contracts.messages import AssistantMessage, ChatMessage, ToolCall, To
 from xclaw.contracts.results import Result
 from xclaw.contracts.tokens import estimate_tokens
 from xclaw.contracts.usage import Spend, spend_of_call
+from xclaw.loop.questions import Questions
 from xclaw.loop.repeats import RepeatGuard, Verdict
 from xclaw.loop.sizes import message_tokens
 
@@ -51,6 +54,7 @@ class RunState:
         self.pending: dict[str, ToolCall] = {}
         """Calls of the last answer that have no result yet, in order."""
         self.started: set[str] = set()
+        self.questions = Questions()
         self.children: dict[str, ChildSpawned] = {}
         self.child_results: dict[str, Result] = {}
         """Results this run has taken, by child run id."""
@@ -149,6 +153,8 @@ class RunState:
             case ArtifactDelivered():
                 self.artifacts[event.pointer.path] = event.pointer
                 self.delivered.append(event.pointer)
+            case ApprovalAsked() | ApprovalAnswered():
+                self.questions.note(event)
             case RunResumed():
                 self._resume()
             case Warned(code="parse_failed"):
@@ -166,6 +172,7 @@ class RunState:
         self.started_event, self.ended = event, None
         self.turn = self.waits = self.corrections = self.compactions = self.effects = 0
         self.children, self.child_results, self.taken_by, self.delivered = {}, {}, {}, []
+        self.questions = Questions()
         self.spend = event.route.spend if event.route else Spend()
         self.verdict, self._guard = "ok", RepeatGuard()
         if event.task is not None:

@@ -60,6 +60,7 @@ class DebateTool:
                 },
                 "required": ["question", "agents"],
             },
+            effect="reads",
         )
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutput:

@@ -49,6 +49,7 @@ class DelegateTool:
                 },
                 "required": ["agent", "task"],
             },
+            effect="reads",
         )
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutput:

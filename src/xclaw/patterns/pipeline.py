@@ -66,6 +66,7 @@ class PipelineTool:
             "pipeline",
             _DESCRIPTION,
             {"type": "object", "properties": {"steps": steps}, "required": ["steps"]},
+            effect="reads",
         )
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutput:

@@ -44,6 +44,7 @@ class SpawnTool:
                 },
                 "required": ["agent", "prompt"],
             },
+            effect="reads",
         )
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutput:
@@ -93,6 +94,7 @@ class WaitTool:
                     "timeout_s": optional(["number", "string"], "Come back after this many seconds"),
                 },
             },
+            effect="reads",
         )
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutput:

@@ -14,7 +14,9 @@ from xclaw.loop.parts import Bounds, Parts
 from xclaw.loop.state import RunState
 from xclaw.runtime.board import board_text
 from xclaw.runtime.children import CallSpawn, Children, LaunchChild
+from xclaw.runtime.clocks import deadline_of
 from xclaw.runtime.coached import coached_note, coached_schema
+from xclaw.runtime.gate import CallGate
 from xclaw.runtime.ledger import TreeLedger
 from xclaw.runtime.orders import Order, is_coached, started_event
 from xclaw.runtime.services import Services
@@ -95,11 +97,8 @@ def _assemble(
         ledger=ledger,
         workspace=workspace,
         inbox=children,
-        bounds=Bounds(
-            _max_turns(services, agent, started.limits, coached=coached),
-            None,
-            services.settings.inline_limit_chars,
-        ),
+        gate=CallGate(services.approvals, tree, node, workspace),
+        bounds=_bounds(services, agent, started.limits, coached=coached),
         spawn_for=lambda call_id: CallSpawn(children, call_id),
         board=lambda: (
             coached_note(services, agent, log.state) if coached else board_text(log.state, ledger.left())
@@ -127,10 +126,15 @@ def _account(services: Services, limits: Limits, parent: Node | None) -> TreeLed
 def set_deadline(live: Live, timeout_s: float | None) -> None:
     """The clock starts now, and never runs past the parent's."""
     node, parts = live.node, live.parts
-    inherited = node.parent.deadline if node.parent else None
+    inherited = deadline_of(node.parent) if node.parent else None
     own = asyncio.get_running_loop().time() + timeout_s if timeout_s is not None else inherited
     node.deadline = own if inherited is None or own is None else min(own, inherited)
-    parts.bounds = replace(parts.bounds, deadline=node.deadline)
+
+    def moved(deadline: float | None) -> None:
+        parts.bounds = replace(parts.bounds, deadline=deadline)
+
+    node.moved = moved
+    moved(node.deadline)
 
 
 def dialect_of(name: Literal["native", "json"]) -> Dialect:
@@ -142,6 +146,12 @@ def _meant(services: Services, tools: ToolSet, name: str) -> str:
         return name
     tool = services.tools.resolve(name)
     return tool.spec.name if tool and tool.spec.name in tools else name
+
+
+def _bounds(services: Services, agent: Agent, limits: Limits, *, coached: bool) -> Bounds:
+    """Without a deadline: the clock starts later."""
+    max_turns = _max_turns(services, agent, limits, coached=coached)
+    return Bounds(max_turns, None, services.settings.inline_limit_chars)
 
 
 def _max_turns(services: Services, agent: Agent, limits: Limits, *, coached: bool) -> int:

@@ -17,7 +17,7 @@ from xclaw.contracts.tasks import Task
 from xclaw.contracts.workspaces import Workspace
 from xclaw.runtime.notifications import notification
 from xclaw.runtime.services import Services
-from xclaw.runtime.tree import Node, Tree, give_slot, take_slot
+from xclaw.runtime.tree import Node, Tree, without_slot
 
 LaunchChild = Callable[[Node, ChildSpawned], Child]
 """Starts, resumes or finds the child of `node` that the event names."""
@@ -115,15 +115,8 @@ class Children:
         when: str,
     ) -> None:
         """Wait for children without holding a worker's place."""
-        node, tree = self.node, self.tree
-        node.waiting_calls += 1
-        give_slot(tree, node)
-        try:
+        async with without_slot(self.tree, self.node):
             await asyncio.wait(tasks, timeout=timeout_s, return_when=when)
-        finally:
-            node.waiting_calls -= 1
-        if not node.waiting_calls:
-            await take_slot(tree, node)
 
     async def end_all(self, reason: str) -> None:
         """End the background children, all at once, when the run itself ends early.

@@ -1,6 +1,7 @@
 """How another process of the same user reaches the runs of this one: a socket that only the owner opens.
 
-One JSON object per line in, one out: `{"cancel": run_id, "reason": text}` → `{"ends": [...]}`.
+One JSON object per line in, one out: `{"cancel": run_id, "reason": text}` → `{"ends": [...]}`,
+`{"answered": approval_id}` → `{"woken": bool}`.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from xclaw.contracts.errors import UsageError
 from xclaw.runtime.tree import NodeEnd
@@ -23,13 +25,16 @@ ANSWER_S = 30.0
 """How long a caller waits: cancelling waits for every run of a tree to confirm."""
 
 Cancel = Callable[[str, str], Awaitable[list[NodeEnd]]]
+Wake = Callable[[str], bool]
+"""Told that an approval was answered."""
 
 
 class ControlSocket:
     """Listens while the process drives runs. Its directory is the user's alone."""
 
-    def __init__(self, cancel: Cancel) -> None:
+    def __init__(self, cancel: Cancel, wake: Wake) -> None:
         self._cancel = cancel
+        self._wake = wake
         self._server: asyncio.Server | None = None
         self._directory = ""
 
@@ -67,6 +72,8 @@ class ControlSocket:
     async def _answer(self, line: bytes) -> dict[str, object]:
         try:
             order = json.loads(line)
+            if "answered" in order:
+                return {"woken": self._wake(str(order["answered"]))}
             run_id, reason = str(order["cancel"]), str(order.get("reason", ""))[:500]
         except (ValueError, KeyError, TypeError, AttributeError):
             return {"error": 'expected {"cancel": run_id}'}
@@ -85,11 +92,22 @@ def sweep_socket(path: str) -> None:
 async def cancel_elsewhere(path: str, run_id: str, reason: str) -> list[NodeEnd]:
     """Ask the process behind a control socket to end a run. Raises `UsageError` if it cannot be asked."""
     try:
-        async with asyncio.timeout(ANSWER_S):
-            reader, writer = await asyncio.open_unix_connection(path, limit=LINE_BYTES * 16)
-            writer.write(json.dumps({"cancel": run_id, "reason": reason}).encode() + b"\n")
-            answer = json.loads(await reader.readline())
-            writer.close()
+        answer = await _ask(path, {"cancel": run_id, "reason": reason})
     except (OSError, ValueError, TimeoutError) as failure:
         raise UsageError(f"the process that drives run {run_id} does not answer: {failure}") from failure
     return [NodeEnd(**end) for end in answer.get("ends", [])]
+
+
+async def wake_elsewhere(path: str, approval_id: str) -> None:
+    """Tell the process behind a control socket that an approval was answered. Raises `OSError`,
+    `ValueError` or `TimeoutError` if it cannot be told; it looks by itself after a while."""
+    await _ask(path, {"answered": approval_id})
+
+
+async def _ask(path: str, order: dict[str, str]) -> Any:
+    async with asyncio.timeout(ANSWER_S):
+        reader, writer = await asyncio.open_unix_connection(path, limit=LINE_BYTES * 16)
+        writer.write(json.dumps(order).encode() + b"\n")
+        answer = json.loads(await reader.readline())
+        writer.close()
+    return answer

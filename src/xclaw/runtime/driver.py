@@ -14,7 +14,9 @@ from xclaw.loop.loop import run_loop
 from xclaw.loop.parts import Ending
 from xclaw.loop.state import RunState, fold
 from xclaw.runtime.assembly import Lineage, Live, begin, set_deadline, take_up
+from xclaw.runtime.gate import voided
 from xclaw.runtime.orders import child_order
+from xclaw.runtime.permissions import effective_mode
 from xclaw.runtime.services import Services
 from xclaw.runtime.shield import to_the_end
 from xclaw.runtime.stream import RunLog
@@ -121,7 +123,7 @@ class Driver:
             if self.tree.cancelled:
                 return Ending("cancelled", "", self.tree.cancelled)
             set_deadline(live, timeout_s)
-            async with asyncio.timeout_at(node.deadline):
+            async with asyncio.timeout_at(node.deadline) as node.timer:
                 return await run_loop(parts)
         except TimeoutError:
             limit = f"{timeout_s:g} s" if timeout_s is not None else "its parent's time"
@@ -135,6 +137,7 @@ class Driver:
             logger.exception("run %s failed", node.run_id)
             return Ending("error", _so_far(live), f"internal error: {type(failure).__name__}: {failure}")
         finally:
+            node.timer = None
             give_slot(self.tree, node)
 
     async def _end(self, live: Live, ending: Ending, began: float) -> Result:
@@ -155,9 +158,9 @@ class Driver:
         artifacts = tuple(state.delivered if node.parent else self.tree.delivered())
         ended = RunEnded(result, ending.outcome, state.turn, artifacts)
         if node.parent is not None and node.background:
-            node.log.record(ended, NotificationQueued(node.parent.run_id))
+            node.log.record(*voided(state), ended, NotificationQueued(node.parent.run_id))
         else:
-            node.log.record(ended)
+            node.log.record(*voided(state), ended)
         if node.parent is None:
             # A child need not wait: whatever its parent records after it cannot be durable before it.
             await node.log.durable()
@@ -165,7 +168,7 @@ class Driver:
 
     def _enter_scope(self, node: Node) -> None:
         """Each run is a task with a context of its own, so nothing has to be reset."""
-        agent = self.services.agents.get(node.agent)
+        started = node.log.state.started_event
         current_scope.set(
             Scope(
                 node.run_id,
@@ -173,7 +176,7 @@ class Driver:
                 node.log.address.session_id,
                 node.agent,
                 node.depth,
-                agent.permission_mode if agent else "bubble",
+                effective_mode(started.permissions) if started else "default",
                 f"{self.services.memory_root}/agent-{node.run_id}",
             )
         )

@@ -8,10 +8,13 @@ from xclaw.contracts.errors import UsageError
 from xclaw.contracts.events import Address, ChildSpawned, RunStarted
 from xclaw.contracts.messages import Caller, Said
 from xclaw.contracts.models import Model, ToolSpec
+from xclaw.contracts.permissions import Permissions
 from xclaw.contracts.routing import Route
 from xclaw.contracts.tasks import Task
 from xclaw.contracts.workspaces import Workspace
 from xclaw.loop.prompts import system_prompt
+from xclaw.runtime.approvals import known_permissions
+from xclaw.runtime.permissions import names_tool, narrowed
 from xclaw.runtime.services import Services
 from xclaw.runtime.tree import Node, Tree
 
@@ -50,11 +53,13 @@ class Order:
     message_id: str = ""
     route: Route | None = None
     brought: Brought = Brought()
+    above: Permissions | None = None
+    """What its parent may do; None for a root, which the settings alone bound."""
 
 
 def child_order(services: Services, tree: Tree, parent: Node, spawned: ChildSpawned) -> Order:
     """What a new child is asked to do, within what its parent may."""
-    task = spawned.task
+    task, started = spawned.task, parent.log.state.started_event
     agent = services.agents.get(task.agent)
     if agent is None:
         raise UsageError(f"the agent {task.agent!r} does not exist any more")
@@ -72,6 +77,7 @@ def child_order(services: Services, tree: Tree, parent: Node, spawned: ChildSpaw
         models,
         task,
         spawned.call_id,
+        above=known_permissions(started, services.approvals.desk.base) if started else None,
     )
 
 
@@ -111,6 +117,7 @@ def started_event(services: Services, tree: Tree, order: Order, workspace: Works
         history=brought.history,
         client_tools=brought.tools,
         output_schema=brought.output_schema,
+        permissions=narrowed(order.above or Permissions((services.approvals.desk.base,)), order.agent),
     )
 
 
@@ -148,10 +155,8 @@ def _tool_names(services: Services, agent: Agent, depth: int) -> tuple[str, ...]
     names = agent.tools
     if names is None:
         names = (*COORDINATION_TOOLS, *FILE_TOOLS) if agent.orchestrator else FILE_TOOLS
-        if services.settings.allow_shell and not agent.orchestrator:
+        if names_tool(services.approvals.desk.base.rules, "shell") and not agent.orchestrator:
             names = (*names, "shell")
-    if not services.settings.allow_shell:
-        names = tuple(name for name in names if name != "shell")
     if depth >= services.settings.max_depth:
         names = tuple(name for name in names if name not in COORDINATION_TOOLS)
     return tuple(services.tools.select(names))

@@ -8,6 +8,7 @@ from xclaw.contracts.events import ChildEnded, Entry, MessageAdded, RunEnded
 from xclaw.contracts.journal import RunRow
 from xclaw.contracts.results import Outcome, Result
 from xclaw.loop.state import RunState, fold
+from xclaw.runtime.gate import voided
 from xclaw.runtime.notifications import notification
 from xclaw.runtime.services import Services
 from xclaw.runtime.stream import RunLog, TreeStream
@@ -61,14 +62,14 @@ async def close_tree(services: Services, row: RunRow, state: RunState, closing: 
         if run_id not in state.child_results and ended is not None:
             told = MessageAdded(notification(spawned, ended.result), "notification")
             log.record(ChildEnded(run_id, ended.result), told)
-    log.record(_ended(state, closing))
+    log.record(*voided(state), _ended(state, closing))
     await log.durable()
     return [_node_end(run_id, child) for run_id, child in [*reversed(folded.items()), (row.root_id, state)]]
 
 
 async def _close(stream: TreeStream, entries: list[Entry], state: RunState, closing: Closing) -> None:
     log = RunLog(stream, entries[0].address, state, len(entries))
-    log.record(_ended(state, closing))
+    log.record(*voided(state), _ended(state, closing))
     await log.durable()
 
 

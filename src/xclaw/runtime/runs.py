@@ -14,6 +14,7 @@ from xclaw.contracts.results import Result
 from xclaw.contracts.routing import Route
 from xclaw.contracts.spawn import Child
 from xclaw.loop.state import RunState, fold
+from xclaw.runtime.approvals import Approvals
 from xclaw.runtime.assembly import Lineage, begin
 from xclaw.runtime.children import refuse_isolation
 from xclaw.runtime.driver import Driver
@@ -122,6 +123,11 @@ class Runs:
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
 
+    @property
+    def approvals(self) -> Approvals:
+        """What waits for a person, in this process and all others of this home; and the answers."""
+        return self._services.approvals
+
     def subscribe(self, receive: Receive) -> Callable[[], None]:
         """Every entry of every tree of this process from now on, as `RunHandle.subscribe`."""
         watchers = self._services.watchers
@@ -133,9 +139,7 @@ class Runs:
 
         Raises `UsageError`, `NoModel`; `SessionBusy` while another process works in the session.
         """
-        agent = self._agent(request)
-        models = request.models or agent.models or self._models
-        self._services.models(models)
+        agent, models = self.check(request)
         await self._enter(request.session_id)
         try:
             state = await self._conversation(request.session_id)
@@ -143,6 +147,13 @@ class Runs:
         except BaseException:
             self._sessions.leave(request.session_id)
             raise
+
+    def check(self, request: RunRequest) -> tuple[Agent, tuple[str, ...]]:
+        """The agent and the models of a request. Raises `UsageError` or `NoModel` as `start` would."""
+        agent = self._agent(request)
+        models = request.models or agent.models or self._models
+        self._services.models(models)
+        return agent, models
 
     async def resume(self, root_id: str) -> RunHandle:
         """Take up a tree whose process died. Raises `UsageError` if there is nothing to take up."""

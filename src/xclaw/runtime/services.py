@@ -11,6 +11,7 @@ from xclaw.contracts.models import ModelSource
 from xclaw.contracts.spawn import Launcher
 from xclaw.contracts.tools import Tool, ToolSet
 from xclaw.contracts.workspaces import Workspaces
+from xclaw.runtime.approvals import Approvals
 from xclaw.runtime.settings import RuntimeSettings
 from xclaw.runtime.stream import Receive
 
@@ -52,5 +53,6 @@ class Services:
     owner_alive: Callable[[str], bool]
     """Whether the process behind an owner still runs."""
     memory_root: str
+    approvals: Approvals
     watchers: list[Receive] = field(default_factory=list[Receive])
     """Who is told of everything that happens in any tree."""

@@ -1,7 +1,8 @@
 """One tree of runs: who is in it, what bounds it, whether it is being cancelled."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from xclaw.contracts.artifacts import Pointer
@@ -46,7 +47,15 @@ class Node:
     steer: Callable[[str, str], None] | None = None
     """Has it read a text (and the id of the message that it is) at its next turn."""
     waiting_calls: int = 0
-    """Tool calls of this run that wait for children: meanwhile it needs no slot."""
+    """Tool calls of this run that wait for children or people: meanwhile it needs no slot."""
+    timer: asyncio.Timeout | None = None
+    """What stops it at its deadline, while it runs."""
+    waits_for_people: int = 0
+    """Questions of this run and those below it that wait for an answer: meanwhile its clock stands still."""
+    stopped_at: float = 0.0
+    """When the clock was stopped, on the loop's clock."""
+    moved: Callable[[float | None], None] | None = None
+    """Told of a deadline that was put off."""
 
 
 @dataclass(slots=True, eq=False)
@@ -149,6 +158,19 @@ def give_slot(tree: Tree, node: Node) -> None:
     if node.holds_slot:
         node.holds_slot = False
         tree.slots.release()
+
+
+@asynccontextmanager
+async def without_slot(tree: Tree, node: Node) -> AsyncGenerator[None]:
+    """Give the worker's place away while the block waits, and wait for one again afterwards."""
+    node.waiting_calls += 1
+    give_slot(tree, node)
+    try:
+        yield
+    finally:
+        node.waiting_calls -= 1
+    if not node.waiting_calls:
+        await take_slot(tree, node)
 
 
 def by_run(entries: Sequence[Entry]) -> dict[str, list[Entry]]:

@@ -1,7 +1,7 @@
 """Puts the sources together: what a flag, the environment, a file or a default says of each setting."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,9 +10,10 @@ from xclaw.contracts.errors import UsageError
 from xclaw.gateway.settings import GatewaySettings
 from xclaw.models.embedded.settings import EmbeddedSettings
 from xclaw.models.settings import ModelsSettings
+from xclaw.runtime.permissions import PermissionSettings
 from xclaw.runtime.settings import RuntimeSettings
 from xclaw.settings.environment import default_chain, known_variables, misspelt_variables
-from xclaw.settings.project_trust import trusted
+from xclaw.settings.project_trust import ADDED, trusted
 from xclaw.settings.shape import Key, Shape, dotted, entry_type, field_hints, shape_of
 from xclaw.settings.sources import USER_FILE, Setting, environment_settings, project_file, read_toml
 from xclaw.settings.values import absolute, converted, redacted
@@ -27,6 +28,7 @@ SECTIONS: dict[str, type] = {
     "embedded": EmbeddedSettings,
     "agents": AgentSettings,
     "runtime": RuntimeSettings,
+    "permissions": PermissionSettings,
     "traces": TracesSettings,
     "gateway": GatewaySettings,
 }
@@ -89,6 +91,7 @@ class Settings:
     embedded: EmbeddedSettings
     agents: AgentSettings
     runtime: RuntimeSettings
+    permissions: PermissionSettings
     traces: TracesSettings
     gateway: GatewaySettings
     files: tuple[Path, ...] = ()
@@ -154,8 +157,22 @@ def _shape() -> Shape:
 
 
 def _strongest(settings: Iterable[Setting]) -> dict[Key, Setting]:
-    """The last setting of each key."""
-    return {ALIASES.get(setting.key, setting.key): setting for setting in settings}
+    """The last setting of each key; of lists that are added to, all of them."""
+    found: dict[Key, Setting] = {}
+    for setting in settings:
+        key = ALIASES.get(setting.key, setting.key)
+        found[key] = _joined(found[key], setting) if key in ADDED and key in found else setting
+    return found
+
+
+def _joined(first: Setting, second: Setting) -> Setting:
+    """One setting of two lists. What is no list stays as it is, for the error that it deserves."""
+    values = [item for each in (first, second) for item in _items(each.value)]
+    return replace(second, value=values, source=f"{first.source}, {second.source}")
+
+
+def _items(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else [value]
 
 
 def _flags(overrides: Overrides, cwd: Path) -> list[Setting]:

@@ -8,6 +8,8 @@ from xclaw.settings.sources import USER_FILE, Setting
 
 USERS_ONLY: tuple[Key, ...] = (("runtime", "allow_shell"),)
 """It would let a file that came with a repository run commands; so would all of `embedded`."""
+ADDED: tuple[Key, ...] = (("permissions", "ask"), ("permissions", "deny"))
+"""Lists to which a project's file adds, instead of replacing what the user has."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -41,6 +43,8 @@ def _refusal(setting: Setting, outside_keys: set[Key]) -> str:
         return "a project file may not decide what runs on your machine"
     if setting.key[0] == "gateway":
         return "a project file may not decide who reaches your gateway"
+    if setting.key[0] == "permissions" and setting.key not in ADDED:
+        return "a project file may only add to `permissions.ask` and `permissions.deny`"
     if setting.key[0] == "traces" and setting.value:
         return "a project file may not decide where your traces go, or what is in them"
     if setting.key[-1] == "base_url" and (*setting.key[:-1], "api_key") in outside_keys:

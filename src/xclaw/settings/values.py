@@ -9,6 +9,7 @@ from typing import Literal, cast, get_args, get_origin
 import msgspec
 
 from xclaw.contracts.errors import UsageError
+from xclaw.contracts.permissions import parse_rule
 from xclaw.settings.shape import Key, dotted
 from xclaw.settings.sources import Setting
 
@@ -25,6 +26,7 @@ PATHS: frozenset[Key] = frozenset(
         ("gateway", "state_file"),
     }
 )
+RULES: frozenset[Key] = frozenset({("permissions", "allow"), ("permissions", "ask"), ("permissions", "deny")})
 SECRET_NAMES = ("api_key", "token", "headers", "otlp_headers")
 MAY_BE_ZERO = ("max_depth", "max_children", "budget_usd", "budget_tokens", "retries", "backoff_s", "port")
 PRICES = ("input_usd", "output_usd", "cached_usd")
@@ -47,6 +49,8 @@ def converted(setting: Setting, hint: object, env: Mapping[str, str]) -> object:
         return _absolute(result, setting, env)
     if setting.key[-1] == "api_key" and isinstance(result, str) and not setting.textual:
         return _from_variable(result, setting, env)
+    if setting.key in RULES:
+        _check_rules(setting, result)
     _check_number(setting, result)
     return result
 
@@ -113,6 +117,14 @@ def _split(value: object, hint: object) -> object:
 def _shown(setting: Setting) -> str:
     shown = repr(redacted(setting.key, setting.value))
     return shown if len(shown) <= 80 else shown[:80] + "…"
+
+
+def _check_rules(setting: Setting, value: object) -> None:
+    for rule in cast("tuple[str, ...]", value):
+        try:
+            parse_rule(rule)
+        except ValueError as error:
+            raise UsageError(f"{setting.source}: `{dotted(setting.key)}`: {error}.") from None
 
 
 def _check_number(setting: Setting, value: object) -> None:

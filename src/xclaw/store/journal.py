@@ -10,6 +10,7 @@ from xclaw.contracts.errors import JournalError
 from xclaw.contracts.events import Entry
 from xclaw.contracts.journal import Committed, RunRow
 from xclaw.store import forgetting, owners, reader
+from xclaw.store.approvals import SqliteApprovals
 from xclaw.store.database import open_writer
 from xclaw.store.owners import OwnerLocks, OwnerRow
 from xclaw.store.reader import Reader
@@ -32,6 +33,7 @@ class SqliteJournal:
         self._reader = Reader(path)
         self._locks = OwnerLocks(path)
         self._sessions = SqliteSessions(self._writer, self._reader)
+        self._approvals = SqliteApprovals(self._writer, self._reader)
 
     @classmethod
     async def open(cls, settings: StoreSettings) -> Self:
@@ -55,6 +57,11 @@ class SqliteJournal:
     def sessions(self) -> SqliteSessions:
         """The `SessionStore` of this file; usable until `close`."""
         return self._sessions
+
+    @property
+    def approvals(self) -> SqliteApprovals:
+        """The `ApprovalStore` of this file; usable until `close`."""
+        return self._approvals
 
     def append(self, entries: Sequence[Entry], committed: Committed) -> None:
         """As `Journal.append`. Call it on an event loop; `committed` is called on the same one."""

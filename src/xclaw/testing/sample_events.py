@@ -3,6 +3,8 @@
 from xclaw.contracts.agents import Limits
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.events import (
+    ApprovalAnswered,
+    ApprovalAsked,
     ArtifactDelivered,
     AttemptFailed,
     ChildEnded,
@@ -20,12 +22,16 @@ from xclaw.contracts.events import (
     TurnStarted,
     Warned,
 )
-from xclaw.contracts.messages import AssistantMessage, ToolCall
+from xclaw.contracts.messages import AssistantMessage, Said, ToolCall
+from xclaw.contracts.models import ToolSpec
+from xclaw.contracts.permissions import Level, Permissions, Rules
 from xclaw.contracts.results import Result
+from xclaw.contracts.routing import Route
 from xclaw.contracts.tasks import Task
 from xclaw.contracts.usage import Spend, Usage
 
 _USAGE = Usage(120, 30, 64, 8, estimated=True)
+_SPEND = Spend(_USAGE, 0.02, 1, 3)
 _LIMITS = Limits(12, 60.5, 100_000, 0.25)
 _POINTER = Pointer("/workspace/shared/abc123/report.md", "0" * 64, 2_048, "writer", "c1", 2)
 _TASK = Task(
@@ -46,7 +52,7 @@ _RESULT = Result(
     {"report": _POINTER},
     "no evidence",
     structured=False,
-    spend=Spend(_USAGE, 0.02, 1, 3),
+    spend=_SPEND,
     duration_s=4.5,
 )
 
@@ -69,7 +75,18 @@ def sample_events() -> tuple[Event, ...]:
             "abc123",
             _TASK,
             "web",
+            "message-1",
             scripted=True,
+            route=Route("critic", "model", "asks for a judgement", "review", _SPEND, '{"agent": "critic"}'),
+            history=(
+                Said("assistant", "Yes?", (call,)),
+                Said("tool", "a.txt", call_id="call-1", name="shell"),
+            ),
+            client_tools=(ToolSpec("look", "Looks.", {"type": "object"}, "reads"),),
+            output_schema={"type": "object"},
+            permissions=Permissions(
+                (Level("settings", "plan", Rules(("shell(git *)",), ("web_fetch",), ("*",))),)
+            ),
         ),
         RunResumed("owner-2"),
         TurnStarted(1, "openai:gpt-x", 5_000, 0.01),
@@ -85,13 +102,17 @@ def sample_events() -> tuple[Event, ...]:
             0.5,
             '{"action": "shell"}',
         ),
+        ApprovalAsked(
+            "a1", "call-1", "shell", call.arguments, "commands ask", "shell(ls)", ("root", "critic")
+        ),
+        ApprovalAnswered("a1", "edit", "owner", "safer so", '{"command": "ls -l"}', "shell(ls)"),
         ToolCallStarted("call-1", "shell", call.arguments),
         ToolCallEnded("call-1", "shell", False, "exit 2", 0.1, "/w/spilled.txt", 2),
         ChildSpawned("call-2", "c2", "cli:coder:def456", "def456", _TASK, background=True),
         ChildEnded("c2", _RESULT),
         ArtifactDelivered(_POINTER, "report"),
         NotificationQueued("r0"),
-        MessageAdded("Mind the gap.", "runtime"),
+        MessageAdded("Mind the gap.", "user", "message-2"),
         Warned("repeated_call", "three times the same"),
         Compacted(4, "They talked.", 9_000, 700, _USAGE, 0.001),
         RunEnded(_RESULT, "completed_unverified", 3, (_POINTER,)),

@@ -16,7 +16,7 @@ MAX_LISTED = 500
 _TIMEOUT_S = 30.0
 
 
-@tool(replayable=True, timeout_s=_TIMEOUT_S)
+@tool(replayable=True, timeout_s=_TIMEOUT_S, effect="reads")
 async def view_file(context: ToolContext, path: str, offset: int = 0, limit: int = VIEW_BYTES) -> str:
     """Read a file of your task workspace, your delivery directory, or an artifact you were given.
 
@@ -32,7 +32,7 @@ async def view_file(context: ToolContext, path: str, offset: int = 0, limit: int
     return _shown_file(path, part)
 
 
-@tool(replayable=True, timeout_s=_TIMEOUT_S)
+@tool(replayable=True, timeout_s=_TIMEOUT_S, effect="reads")
 async def list_dir(context: ToolContext, path: str = ".") -> str:
     """List a directory of your task workspace or your delivery directory.
 

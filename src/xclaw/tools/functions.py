@@ -9,6 +9,7 @@ import msgspec
 
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.models import ToolSpec
+from xclaw.contracts.permissions import Effect
 from xclaw.contracts.tools import ToolContext, ToolOutput
 from xclaw.tools.schema import WIRE_NAME, FunctionSchema, schema_of
 from xclaw.tools.threads import in_own_thread
@@ -51,6 +52,7 @@ def tool(
     description: str | None = None,
     replayable: bool = False,
     timeout_s: float | None = None,
+    effect: Effect = "writes",
 ) -> Callable[[Function], FunctionTool]: ...
 
 
@@ -62,11 +64,13 @@ def tool(
     description: str | None = None,
     replayable: bool = False,
     timeout_s: float | None = None,
+    effect: Effect = "writes",
 ) -> FunctionTool | Callable[[Function], FunctionTool]:
     """Make a tool from a function: its types are the schema, its docstring is the description.
 
     A parameter annotated `ToolContext` gets the call's context. `replayable`: running it again after
-    a crash is harmless. Raises `UsageError` for a function that cannot be a tool.
+    a crash is harmless. `effect` is what permissions go by; what reaches beyond the run's own files
+    must be "edits" or "acts". Raises `UsageError` for a function that cannot be a tool.
     """
 
     def decorate(decorated: Function) -> FunctionTool:
@@ -81,7 +85,7 @@ def tool(
         text = description or schema.description
         if not text:
             raise UsageError(f"{wire_name}: a tool needs a docstring, which tells the model what it is for")
-        spec = ToolSpec(wire_name, text, schema.parameters)
+        spec = ToolSpec(wire_name, text, schema.parameters, effect)
         return FunctionTool(spec, replayable, timeout_s, decorated, schema)
 
     return decorate if function is None else decorate(function)

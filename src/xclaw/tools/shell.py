@@ -1,4 +1,4 @@
-"""The tool that runs commands on this machine, for those who turn it on. No sandbox: SPEC F3's full
+"""The tool that runs commands on this machine, where rules or a person allow it. No sandbox: SPEC F3's full
 mode is where commands are contained. Here they are bounded, silent and never outlive their call."""
 
 import asyncio
@@ -45,7 +45,7 @@ def shell_tool(settings: ShellSettings) -> FunctionTool:
     """The shell tool, bounded by `settings`. Not replayable: a command may have effects."""
     interpreter = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
 
-    @tool
+    @tool(effect="acts")
     async def shell(context: ToolContext, command: str, timeout_s: float | None = None) -> ToolOutput:
         """Run a shell command in your task workspace. There is no input and no terminal. Processes
         put into the background are ended with the command.

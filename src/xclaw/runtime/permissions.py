@@ -1,0 +1,137 @@
+"""Whether a call may run: what the chain from the user's settings down to the run says of it (SPEC J1)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from xclaw.contracts.agents import Agent
+from xclaw.contracts.permissions import (
+    Effect,
+    Kind,
+    Level,
+    PermissionMode,
+    Permissions,
+    Rules,
+    parse_rule,
+)
+from xclaw.runtime.rules import Call, has_patterns, is_clear, matching
+
+SETTINGS = "settings"
+STRICTEST_FIRST: tuple[PermissionMode, ...] = ("plan", "deny-all", "default", "accept-edits", "bubble")
+_ASKED: Mapping[PermissionMode, frozenset[Effect]] = {
+    "default": frozenset({"edits", "acts"}),
+    "accept-edits": frozenset({"acts"}),
+    "deny-all": frozenset({"edits", "acts"}),
+    "plan": frozenset(),
+    "bubble": frozenset(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionSettings:
+    """The user's own rules, for every agent."""
+
+    mode: PermissionMode = "default"
+    """Of every run; an agent's own mode can only narrow it. "bubble" is "default" here."""
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    unattended: Literal["park", "deny"] | None = None
+    """What becomes of a question that nobody is there to answer. None: `xclaw run` without a terminal
+    denies, everything else parks."""
+    approval_timeout_s: float | None = None
+    """How long a question waits before it is denied; None: for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of a call, and why."""
+
+    kind: Kind
+    why: str
+    rule: str = ""
+    """The rule that decided; empty when a mode did."""
+
+
+_ALLOWED = Verdict("allow", "")
+
+
+def settings_level(settings: PermissionSettings, *, allow_shell: bool) -> Level:
+    """The first of every chain. `allow_shell` is short for a rule that allows the shell."""
+    allow = (*settings.allow, "shell") if allow_shell else settings.allow
+    mode: PermissionMode = "default" if settings.mode == "bubble" else settings.mode
+    return Level(SETTINGS, mode, Rules(allow, settings.ask, settings.deny))
+
+
+def narrowed(above: Permissions, agent: Agent) -> Permissions:
+    """What `agent` may do below `above`. A level that says nothing is left out."""
+    if agent.permission_mode == "bubble" and agent.rules == Rules():
+        return above
+    return Permissions((*above.levels, Level(agent.name, agent.permission_mode, agent.rules)))
+
+
+def effective_mode(permissions: Permissions) -> PermissionMode:
+    """The strictest mode of the chain."""
+    modes = [level.mode for level in permissions.levels]
+    for mode in STRICTEST_FIRST:
+        if mode in modes:
+            return mode
+    return "default"
+
+
+def names_tool(rules: Rules, tool: str) -> bool:
+    """Whether a rule of the user's lets `tool` be used, with or without asking."""
+    return any(parse_rule(rule).tool == tool for rule in (*rules.allow, *rules.ask))
+
+
+def decide(permissions: Permissions, call: Call, effect: Effect, grants: Iterable[str] = ()) -> Verdict:
+    """The strictest of what the levels say. `grants` are rules that the user gave this very agent: they
+    allow what no level denies and no rule asks for."""
+    if not permissions.levels:
+        return Verdict("deny", "nothing is known of what this run may do")
+    everywhere = (*permissions.levels[0].rules.allow, *grants)
+    verdict = _ALLOWED
+    for at, level in enumerate(permissions.levels):
+        rules = level.rules if not at else replace(level.rules, allow=(*level.rules.allow, *everywhere))
+        if not at and grants:
+            rules = replace(rules, allow=everywhere)
+        said = _said(Level(level.who, level.mode, rules), call, effect)
+        if said.kind == "deny":
+            return said
+        if (said.kind == "ask" and verdict.kind == "allow") or (
+            said.kind == "ask" and said.rule and not verdict.rule
+        ):
+            verdict = said
+    return verdict
+
+
+def _said(level: Level, call: Call, effect: Effect) -> Verdict:
+    rules, whose = level.rules, f"of {level.who}"
+    denied = matching("deny", rules.deny, call) if rules.deny else ""
+    if denied:
+        return Verdict("deny", f"the rule `deny {denied}` {whose} forbids it", denied)
+    if level.mode == "plan" and effect != "reads":
+        return Verdict(
+            "deny", f"the mode `plan` {whose} lets nothing be changed: read, and report what you would do"
+        )
+    verdict = _by_rule(rules, call, whose) or _by_mode(level, effect, whose)
+    if verdict.kind == "ask" and level.mode == "deny-all":
+        return Verdict("deny", f"{verdict.why}, and the mode `deny-all` {whose} denies what would be asked")
+    return verdict
+
+
+def _by_rule(rules: Rules, call: Call, whose: str) -> Verdict | None:
+    asked = matching("ask", rules.ask, call) if rules.ask else ""
+    if asked:
+        return Verdict("ask", f"the rule `ask {asked}` {whose} matches", asked)
+    if has_patterns((*rules.deny, *rules.ask), call.tool) and not is_clear(call):
+        return Verdict("ask", f"it cannot be told whether a rule {whose} matches")
+    if rules.allow and matching("allow", rules.allow, call):
+        return _ALLOWED
+    return None
+
+
+def _by_mode(level: Level, effect: Effect, whose: str) -> Verdict:
+    if effect in _ASKED[level.mode]:
+        return Verdict("ask", f"no rule allows it, and the mode `{level.mode}` {whose} asks")
+    return _ALLOWED

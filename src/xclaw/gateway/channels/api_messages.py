@@ -122,6 +122,8 @@ async def drop_message(call: Call[Nothing, Whose]) -> None:
 
 
 async def _dispatch(call: Call[MessageBody, Whose], session: str, client_id: str) -> Accepted:
+    if session:
+        call.key_of(session)
     body = call.body
     limits = Limits(body.limits.max_turns, body.limits.timeout_s, body.limits.max_tokens, body.limits.max_usd)
     wishes = Wishes(body.agent, body.models, limits, body.manner, client_id)

@@ -61,8 +61,12 @@ class Call(Generic[ReadBody, ReadQuery]):
     @property
     def key(self) -> str:
         """The conversation that `{session}` names. Raises `ApiRefusal` for a name that is none."""
+        return self.key_of(self.path["session"])
+
+    def key_of(self, session: str) -> str:
+        """The conversation that a session's name means. Raises `ApiRefusal` for a name that is none."""
         try:
-            return conversation_key(self.path["session"], self.user)
+            return conversation_key(session, self.user)
         except UsageError as error:
             raise ApiRefusal("bad_request", str(error)) from None
 

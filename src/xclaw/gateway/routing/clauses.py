@@ -1,0 +1,134 @@
+"""Sentences cut into clauses, so that each asks for one thing at most."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from xclaw.gateway.routing.lexicon import Unit
+from xclaw.gateway.routing.request_words import RequestWords, Sentence
+from xclaw.gateway.routing.rules import RuleBook
+
+ACTS = ("building", "working", "looking")
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A part of a sentence, as terms of the lexicon."""
+
+    units: tuple[Unit, ...]
+    chinese: bool
+    question: bool
+    sequel: bool = False
+    """It begins with "then", or stands behind an arrow."""
+
+
+def clauses_of(request: RequestWords, book: RuleBook) -> tuple[Clause, ...]:
+    return tuple(clause for sentence in request.sentences for clause in _clauses(sentence, book))
+
+
+def is_verb(unit: Unit) -> bool:
+    """Whether the term can say what is to be done."""
+    return any(name in ACTS or name.startswith("verb:") for name in unit.classes)
+
+
+def skip(units: Sequence[Unit], start: int, *names: str) -> int:
+    """The first place from `start` on that is in none of these classes."""
+    while start < len(units) and units[start].is_any(*names):
+        start += 1
+    return start
+
+
+def _clauses(sentence: Sentence, book: RuleBook) -> Iterator[Clause]:
+    units = tuple(book.terms.units(sentence.tokens))
+    cuts = _chinese_cuts(units) if sentence.chinese else _english_cuts(units)
+    after_arrow = sentence.after_arrow
+    for part in _pieces(units, cuts):
+        question = sentence.end == "?" or any(_asks(unit) for unit in part)
+        yield Clause(part, sentence.chinese, question, after_arrow or _is_sequel(part))
+        after_arrow = False
+
+
+def _asks(unit: Unit) -> bool:
+    return unit.is_any("questions") or unit.text.split(" ")[0] in (
+        "what",
+        "what's",
+        "how",
+        "why",
+        "is",
+        "which",
+    )
+
+
+def _is_sequel(units: Sequence[Unit]) -> bool:
+    for unit in units:
+        if unit.is_any("sequels"):
+            return True
+        if not unit.is_any("joins", "polite") and unit.text not in (",", "、"):
+            return False
+    return False
+
+
+def _pieces(units: Sequence[Unit], cuts: Iterable[int]) -> Iterator[tuple[Unit, ...]]:
+    begin = 0
+    for cut in (*cuts, len(units)):
+        piece = tuple(units[begin:cut])
+        if any(unit.text not in (",", "、") for unit in piece):
+            yield piece
+        begin = cut
+
+
+def _chinese_cuts(units: Sequence[Unit]) -> Iterator[int]:
+    """Before each comma, and before a joining word that a verb follows."""
+    for index, unit in enumerate(units):
+        if unit.text == ",":
+            yield index
+        elif index and (unit.is_any("joins") or unit.text == "、"):
+            verb = skip(units, index + 1, "joins", "polite", "sequels")
+            if verb < len(units) and is_verb(units[verb]) and not _is_told(units, verb):
+                yield index
+        elif index and unit.text in ("完", "好") and verb_follows(units, index + 1):
+            yield index + 1
+
+
+def verb_follows(units: Sequence[Unit], start: int) -> bool:
+    place = skip(units, start, "joins", "polite", "sequels")
+    return place > start and place < len(units) and is_verb(units[place])
+
+
+def _is_told(units: Sequence[Unit], verb: int) -> bool:
+    return verb + 1 < len(units) and units[verb + 1].is_any("noun_tails")
+
+
+def _english_cuts(units: Sequence[Unit]) -> Iterator[int]:
+    """Before a comma or joining word where a new request or question begins."""
+    cut = 0
+    for index, unit in enumerate(units):
+        if index <= cut or not (unit.text == "," or unit.is_any("joins")):
+            continue
+        begin = index
+        while begin < len(units) and (units[begin].text == "," or units[begin].is_any("joins", "sequels")):
+            begin += 1
+        if begin < len(units) and _begins(units, begin) and not _is_one_phrase(units, index):
+            cut = begin
+            yield index
+
+
+def _begins(units: Sequence[Unit], start: int) -> bool:
+    if units[start].is_any("negations", "asking"):
+        return True
+    verb = skip(units, start, "polite")
+    while verb < len(units) and units[verb].text.endswith("ly"):
+        verb += 1
+    return verb < len(units) and is_verb(units[verb]) and not _is_told(units, verb)
+
+
+def _is_one_phrase(units: Sequence[Unit], joint: int) -> bool:
+    """Whether the verb before the joint is part of a noun: "the read and write paths"."""
+    return (
+        joint >= 2
+        and units[joint].text != ","
+        and is_verb(units[joint - 1])
+        and units[joint - 2].is_any("determiners", "polite")
+        and not units[joint - 1].is_any("objects_first")
+        and not (units[joint - 2].is_any("polite") and joint == 2)
+        and (units[joint - 2].is_any("determiners") or "to" in units[joint - 2].text.split(" "))
+    )

@@ -9,7 +9,7 @@ import typer
 
 from xclaw import __version__
 from xclaw.cli.failures import INTERRUPTED, MISUSED, LogLines, Report, guarded, hold_interrupts
-from xclaw.cli.options import OutputFormat, RunOptions, WorkOptions, takes
+from xclaw.cli.options import ChatOptions, OutputFormat, RunOptions, ServeOptions, takes
 from xclaw.cli.streams import prepare_streams
 
 app = typer.Typer(
@@ -47,7 +47,7 @@ def common(
     """Options of `xclaw` itself."""
 
 
-def _chat(options: WorkOptions) -> None:
+def _chat(options: ChatOptions) -> None:
     """Chat; what `xclaw` alone does. /help lists its commands."""
     from xclaw.cli.chat import chat
 
@@ -62,8 +62,16 @@ def _run(options: RunOptions) -> None:
     _end(lambda: run_once(options, shown), shown.report)
 
 
-app.command("chat")(takes(WorkOptions, _chat))
+def _serve(options: ServeOptions) -> None:
+    """Be the gateway: answer every client of this home, until told to stop."""
+    from xclaw.cli.serve import serve
+
+    _end(lambda: serve(options), _report(options.as_json))
+
+
+app.command("chat")(takes(ChatOptions, _chat))
 app.command("run")(takes(RunOptions, _run))
+app.command("serve")(takes(ServeOptions, _serve))
 
 
 @app.command()

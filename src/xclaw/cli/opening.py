@@ -41,6 +41,13 @@ async def opened(settings: Settings) -> AsyncGenerator["App"]:
     """The app, as long as the block lasts. Raises `UsageError` when its workspace cannot be used."""
     from xclaw.app import open_app
 
+    usable_workspace(settings)
+    async with open_app(settings, PreparationProgress()) as app:
+        yield app
+
+
+def usable_workspace(settings: Settings) -> None:
+    """Make the workspace if it is not there. Raises `UsageError` when it cannot be used."""
     root = Path(settings.workspace.root)
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -53,8 +60,6 @@ async def opened(settings: Settings) -> AsyncGenerator["App"]:
         raise UsageError(
             f"the workspace {root} cannot be written to. Name another with --workspace or XCLAW_WORKSPACE."
         )
-    async with open_app(settings, PreparationProgress()) as app:
-        yield app
 
 
 def with_app(settings: Settings, body: Callable[["App"], Awaitable[int]]) -> int:

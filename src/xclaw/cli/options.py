@@ -23,8 +23,14 @@ class WorkOptions:
     """What every command that starts work takes."""
 
     agent: Annotated[
-        str, typer.Option("--agent", "-a", help="Who gets the message. See `xclaw agents`.", metavar="NAME")
-    ] = "orchestrator"
+        str | None,
+        typer.Option(
+            "--agent",
+            "-a",
+            help="Who gets the message; without it the router decides. See `xclaw agents`.",
+            metavar="NAME",
+        ),
+    ] = None
     model: Annotated[
         list[str],
         typer.Option(
@@ -63,16 +69,10 @@ class WorkOptions:
     ] = False
 
     def overrides(self) -> "Overrides":
-        from xclaw.contracts.errors import UsageError
         from xclaw.settings import Overrides
 
-        models = tuple(part for text in self.model for part in text.split(",") if part.strip())
-        if self.model and not models:
-            raise UsageError(
-                f"--model {self.model[0]!r} names no model. Write PROVIDER:MODEL, or leave it out."
-            )
         return Overrides(
-            models=models or None,
+            models=chain_of(self.model) or None,
             workspace=self.workspace,
             budget_usd=self.budget_usd,
             budget_tokens=self.budget_tokens,
@@ -80,6 +80,93 @@ class WorkOptions:
             worker_timeout_s=self.worker_timeout,
             dialect=self.dialect,
             allow_shell=True if self.allow_shell else None,
+        )
+
+
+def chain_of(given: list[str]) -> tuple[str, ...]:
+    """The models that `--model` names, repeated or with commas. Raises `UsageError` for one that names none."""
+    models = tuple(part for text in given for part in text.split(",") if part.strip())
+    if given and not models:
+        from xclaw.contracts.errors import UsageError
+
+        raise UsageError(f"--model {given[0]!r} names no model. Write PROVIDER:MODEL, or leave it out.")
+    return models
+
+
+@dataclass(frozen=True)
+class ChatOptions(WorkOptions):
+    """What `xclaw chat` takes."""
+
+    gateway: Annotated[
+        str | None,
+        typer.Option(
+            "--gateway", help="Talk to this one; XCLAW_GATEWAY_TOKEN holds its token.", metavar="URL"
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """What `xclaw serve` takes."""
+
+    host: Annotated[
+        str | None, typer.Option(help="The address to listen on. Default: 127.0.0.1.", metavar="ADDRESS")
+    ] = None
+    port: Annotated[
+        int | None, typer.Option(help="0 takes any free one. Default: 8763.", metavar="N", min=0, max=65535)
+    ] = None
+    model: Annotated[
+        list[str],
+        typer.Option("--model", "-m", help="PROVIDER:MODEL where a message names none.", metavar="MODEL"),
+    ] = field(default_factory=_none)
+    workspace: Annotated[
+        str | None,
+        typer.Option("--workspace", "-w", help="Where files and the database live.", metavar="DIR"),
+    ] = None
+    worker_timeout: Annotated[
+        float | None, typer.Option(help="Seconds until one worker is stopped.", metavar="SECONDS", min=0.001)
+    ] = None
+    dialect: Annotated[
+        Literal["native", "json"] | None,
+        typer.Option(help="How tools are called. Default: what the model is best at."),
+    ] = None
+    allow_shell: Annotated[
+        bool, typer.Option("--allow-shell", help="Let agents run commands, without a sandbox.")
+    ] = False
+    channel: Annotated[
+        list[str],
+        typer.Option(
+            "--channel", help="A channel of your own, MODULE:FACTORY; repeat it for more.", metavar="NAME"
+        ),
+    ] = field(default_factory=_none)
+    idle_exit: Annotated[
+        float | None,
+        typer.Option(
+            "--idle-exit",
+            help="Stop when there was neither client nor run for so long.",
+            metavar="SECONDS",
+            min=0.1,
+        ),
+    ] = None
+    background: Annotated[
+        bool, typer.Option("--background", help="Start it, wait until it is ready, and leave it running.")
+    ] = False
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the one of this home.")] = False
+    status: Annotated[bool, typer.Option("--status", help="Say whether one runs, and where.")] = False
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show workers and tool calls too.")] = False
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False
+
+    def overrides(self) -> "Overrides":
+        from xclaw.settings import Overrides
+
+        return Overrides(
+            models=chain_of(self.model) or None,
+            workspace=self.workspace,
+            worker_timeout_s=self.worker_timeout,
+            dialect=self.dialect,
+            allow_shell=True if self.allow_shell else None,
+            host=self.host,
+            port=self.port,
         )
 
 

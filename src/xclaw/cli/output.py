@@ -3,13 +3,13 @@
 import json
 import sys
 from collections.abc import Iterable
-from typing import Protocol, TextIO, cast
+from typing import Protocol, cast
 
 import msgspec
 
 from xclaw.cli.failures import complain, reason_of
 from xclaw.contracts.artifacts import Pointer
-from xclaw.contracts.events import Entry
+from xclaw.contracts.events import Address, Entry
 from xclaw.contracts.results import Result
 from xclaw.traces.forms import Json, usage_json
 
@@ -27,6 +27,11 @@ class Watcher(Protocol):
         ...
 
     def receive(self, entry: Entry) -> None: ...
+
+    def start_again(self, address: Address) -> None:
+        """What was shown of the run's turn does not count: its model was asked again, and its text comes
+        from the beginning."""
+        ...
 
     def finish(self, result: Result) -> None:
         """The run has ended; show the end."""
@@ -114,13 +119,21 @@ def result_json(
     return form
 
 
+class Writable(Protocol):
+    """What lines need of a text stream."""
+
+    def write(self, text: str, /) -> int: ...
+
+    def flush(self) -> None: ...
+
+
 class Lines:
     """A text stream that is written line by line or, while nothing else speaks, piece by piece.
 
     When the reader has gone away, `closed` is set and further writes do nothing.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: Writable) -> None:
         self._stream = stream
         self._middle = False
         """The last write did not end its line."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from xclaw.cli.output import Watcher, event_json, print_json
-from xclaw.contracts.events import Entry
+from xclaw.contracts.events import Address, Entry
 from xclaw.contracts.results import Result
 
 
@@ -29,6 +29,9 @@ class EventStream:
             print_json(event_json(entry))
         except (OSError, ValueError):
             self._closed = True
+
+    def start_again(self, address: Address) -> None:
+        self._progress.start_again(address)
 
     def finish(self, result: Result) -> None:
         self._progress.finish(result)

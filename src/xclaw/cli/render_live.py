@@ -1,7 +1,7 @@
 """Shows a tree of runs on a terminal: streamed text above, a live tree of the workers below."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TextIO
 
 from rich.console import Console, Group, RenderableType
@@ -10,9 +10,10 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from xclaw.cli.speakers import COORDINATION, Speaker, Speakers, failure_text
+from xclaw.cli.speakers import COORDINATION, Speaker, Speakers, chosen_text, failure_text
 from xclaw.cli.text import money, one_line, printable, seconds, tokens
 from xclaw.contracts.events import (
+    Address,
     ArtifactDelivered,
     AttemptFailed,
     Entry,
@@ -37,7 +38,9 @@ class LiveRenderer:
     is complete: a retracted text simply vanishes.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, typed: Callable[[], str] = str) -> None:
+        """`typed`: what the user is typing meanwhile; shown below."""
+        self._typed = typed
         self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
         self._speakers = Speakers()
         self._text: list[str] = []
@@ -83,6 +86,14 @@ class LiveRenderer:
             case _:
                 pass
 
+    def start_again(self, address: Address) -> None:
+        """What was drawn vanishes."""
+        speaker = self._speakers.get(address.run_id)
+        if speaker is not None:
+            speaker.streamed.clear()
+            if speaker.is_root:
+                self._text.clear()
+
     def finish(self, result: Result) -> None:
         self.close()
         self._keep("".join(self._text))
@@ -108,6 +119,8 @@ class LiveRenderer:
                 if event.scripted and not self._said_scripted:
                     self._said_scripted = True
                     self._print(Text("[scripted model] replies come from a script", style="yellow"))
+                if speaker.is_root and (chosen := chosen_text(event)):
+                    self._print(Text(chosen, style="dim"))
             case ArtifactDelivered():
                 self._print(
                     Text(f"{speaker.label} delivered {printable(event.pointer.path)}".strip(), "green")
@@ -170,12 +183,16 @@ class LiveRenderer:
         now = time.time()
         speakers = [speaker for speaker in self._speakers if speaker.working]
         text = printable("".join(list(self._text)))
-        if not text.strip():
-            return self._tree(speakers, now)
-        rows = max(LEAST_ROWS, self._console.height - len(speakers) - 3)
-        tail = Text("\n".join(text.split("\n")[-rows:]))
-        tail.truncate(self._console.width * rows)
-        return Group(tail, self._tree(speakers, now))
+        parts: list[RenderableType] = []
+        if text.strip():
+            rows = max(LEAST_ROWS, self._console.height - len(speakers) - 4)
+            tail = Text("\n".join(text.split("\n")[-rows:]))
+            tail.truncate(self._console.width * rows)
+            parts.append(tail)
+        parts.append(self._tree(speakers, now))
+        if typed := printable(self._typed()):
+            parts.append(Text(f"you> {typed[-(self._console.width - 7) :]}▏", no_wrap=True))
+        return Group(*parts) if len(parts) > 1 else parts[0]
 
     def _tree(self, speakers: list[Speaker], now: float) -> RenderableType:
         """The run itself and the workers below it, each with its figures."""

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 
 from xclaw.cli.output import Lines
-from xclaw.cli.speakers import COORDINATION, Speaker, Speakers, failure_text
+from xclaw.cli.speakers import COORDINATION, Speaker, Speakers, chosen_text, failure_text
 from xclaw.cli.text import one_line, printable, unfinished_sequence
 from xclaw.contracts.events import (
+    Address,
     ArtifactDelivered,
     AttemptFailed,
     Entry,
@@ -18,6 +19,7 @@ from xclaw.contracts.events import (
 )
 from xclaw.contracts.results import SUCCESSFUL, Result
 
+STARTED_AGAIN = "[started again]"
 SCRIPTED = "[scripted model] the replies come from a script, not from a language model"
 
 
@@ -74,6 +76,20 @@ class PlainRenderer:
             case _:
                 pass
 
+    def start_again(self, address: Address) -> None:
+        speaker = self._speakers.get(address.run_id)
+        if speaker is None:
+            return
+        self._unfinished.pop(speaker.label, None)
+        shown = speaker.label in self._visible
+        self._visible.discard(speaker.label)
+        speaker.streamed.clear()
+        if speaker.is_root:
+            self._shown = self._cut = ""
+        if shown and self._answer is not None:
+            self._answer.end_line()
+            self._progress.line(f"[{speaker.label}] {STARTED_AGAIN}" if speaker.label else STARTED_AGAIN)
+
     def finish(self, result: Result) -> None:
         """Show the answer if it was not streamed, so that it always ends what was written."""
         for speaker in self._speakers:
@@ -93,6 +109,8 @@ class PlainRenderer:
             self._progress.line(SCRIPTED)
         if not speaker.is_root:
             self._note(speaker, "working...")
+        elif chosen := chosen_text(event):
+            self._progress.line(chosen)
 
     def _ended(self, speaker: Speaker, event: RunEnded) -> None:
         self._flush(speaker)

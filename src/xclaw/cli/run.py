@@ -80,7 +80,7 @@ def request_of(options: WorkOptions, text: str, session_id: str) -> "RunRequest"
     message = Message(new_run_id(), session_id, "cli", text, time.time())
     return replace(
         RunRequest.from_message(message),
-        agent=options.agent,
+        agent=options.agent or "orchestrator",
         models=overrides.models or (),
         limits=Limits(options.max_turns, options.timeout, options.budget_tokens, options.budget_usd),
         dialect=options.dialect,

@@ -27,6 +27,14 @@ def failure_text(event: AttemptFailed) -> str:
     return f"{one_line(event.model)} failed ({error}); {follow}"
 
 
+def chosen_text(event: RunStarted) -> str:
+    """Which expert answers and why, where the router or a mention chose one; else empty."""
+    route = event.route
+    if route is None or route.by in ("default", "client"):
+        return ""
+    return f"[{one_line(event.agent, LABEL_CHARACTERS)}] answers: {one_line(route.reason, 200)}"
+
+
 @dataclass(slots=True)
 class Speaker:
     """One run as it is shown."""
@@ -58,6 +66,9 @@ class Speakers:
     def working(self) -> list[Speaker]:
         """Workers that have started and not ended, in the order they started."""
         return [speaker for speaker in self if speaker.working and not speaker.is_root]
+
+    def get(self, run_id: str) -> Speaker | None:
+        return self._known.get(run_id)
 
     def of(self, entry: Entry) -> Speaker:
         """The run that an entry belongs to, brought up to date with it."""

@@ -1,0 +1,310 @@
+"""A chat, seen from the keyboard: what is said, what is waited for, which commands there are."""
+
+import difflib
+import os
+import secrets
+import select
+import sys
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xclaw.cli.background import Background
+from xclaw.cli.chat import COMMANDS
+from xclaw.cli.chat_commands import ASKED_OF_GATEWAY
+from xclaw.cli.failures import (
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    MISUSED,
+    READER_GONE,
+    complain,
+    exit_code_of,
+    guarded,
+)
+from xclaw.cli.options import ChatOptions, chain_of
+from xclaw.cli.run import checked_session
+from xclaw.cli.text import money, one_line, printable, tokens
+from xclaw.contracts.agents import Limits
+from xclaw.contracts.sessions import Manner
+from xclaw.contracts.usage import Spend
+from xclaw.gateway.wire import Say
+
+if TYPE_CHECKING:
+    from xclaw.cli.client import Client
+    from xclaw.cli.gateway_api import GatewayApi
+    from xclaw.cli.keyboard import Keyboard
+    from xclaw.cli.talk import Ended
+    from xclaw.cli.typed_ahead import TypedAhead, Typing
+
+WHILE_WORKING: dict[str, Manner] = {"/steer": "steer", "/interrupt": "interrupt"}
+
+
+class Conversation:
+    """One chat: its session, what it waits for, and what it has spent."""
+
+    def __init__(
+        self, background: "Background[Client]", options: ChatOptions, keyboard: "Keyboard", typing: "Typing"
+    ) -> None:
+        self._background = background
+        self._options = options
+        self._keyboard = keyboard
+        self._typing = typing
+        self._session = ""
+        self._models = tuple(_absolute(model) for model in chain_of(options.model))
+        self._waiting: list[Future[Ended]] = []
+        self._leaving = False
+        self._presses = 0
+        self._last_run = ""
+        self._spend = Spend()
+        self._commands: dict[str, Callable[[str], None]] = {
+            "/help": self._help,
+            "/trace": self._trace,
+            "/cost": self._cost,
+            "/new": self._new,
+            "/session": self._other_session,
+        }
+        self.code = DONE
+        """The exit code of the last message that did not succeed."""
+
+    def run(self, session: str) -> None:
+        """Take what is typed or piped in until it ends. Interrupted from outside, ends what it waits for."""
+        self._session = session
+        try:
+            for message in self._keyboard.messages():
+                if not self.take(message) or self._leaving:
+                    break
+        except KeyboardInterrupt:
+            self._stop_everything()
+            sys.exit(INTERRUPTED)
+
+    def take(self, message: str) -> bool:
+        """Answer a message or obey a command; false when the chat is over."""
+        if message.startswith("//"):
+            return self._noted(lambda: self._send(message[1:]))
+        if message.startswith("/"):
+            word, _, rest = message.partition(" ")
+            word = word.lower()
+            if word in ("/quit", "/exit"):
+                return False
+            return self._noted(lambda: self._command(word, rest.strip()))
+        return self._noted(lambda: self._send(message))
+
+    def _noted(self, body: Callable[[], int]) -> bool:
+        """Do it, remember a code that is not 0; an error is shown and does not end the chat."""
+        code = guarded(body)
+        self.code = code or self.code
+        return code != READER_GONE
+
+    # --- messages
+
+    def _send(self, text: str, manner: Manner = "queue") -> int:
+        """Say it, and wait for all that this chat waits for; the worst exit code."""
+        self._presses = 0
+        self._say(text, manner)
+        self._wait()
+        codes = [self._finished(future) for future in self._waiting]
+        self._waiting.clear()
+        if self._background.call(_reader_gone):
+            raise BrokenPipeError
+        return max(codes)
+
+    def _say(self, text: str, manner: Manner) -> None:
+        from xclaw.cli.attachments import with_files
+
+        options = self._options
+        say = Say(
+            session=self._session,
+            text=with_files(text, Path.cwd(), complain),
+            client_id=secrets.token_hex(12),
+            agent=options.agent or "",
+            manner=manner,
+            models=self._models,
+            limits=Limits(options.max_turns, options.timeout, options.budget_tokens, options.budget_usd),
+        )
+        self._waiting.append(self._background.start(lambda client: client.ask(say)))
+
+    def _finished(self, future: "Future[Ended]") -> int:
+        try:
+            ended = future.result()
+        except CancelledError:
+            return INTERRUPTED
+        except Exception as error:
+            failure = error
+            return guarded(lambda: _raise(failure))
+        self._last_run = ended.run_id or self._last_run
+        if ended.result is None:
+            if not ended.code:
+                return DONE
+            complain(ended.reason or ended.code)
+            if self._presses:
+                return INTERRUPTED
+            return MISUSED if ended.code in ("refused", "bad_request", "not_found") else FAILED
+        self._spend += ended.result.spend
+        if ended.result.outcome != "success":
+            reason = f": {one_line(ended.result.reason, 500)}" if ended.result.reason else ""
+            complain(f"the run ended as {ended.result.outcome}{reason}")
+        return exit_code_of(ended.result.outcome)
+
+    # --- waiting
+
+    def _wait(self) -> None:
+        """Until nothing is waited for. At a terminal, what is typed meanwhile is taken."""
+        while not self._leaving and not all(future.done() for future in self._waiting):
+            try:
+                if self._keyboard.interactive:
+                    self._wait_typing()
+                else:
+                    for future in self._waiting:
+                        _settle(future)
+            except KeyboardInterrupt:
+                self._interrupt()
+        if self._leaving:
+            for future in self._waiting:
+                future.cancel()
+
+    def _wait_typing(self) -> None:
+        from xclaw.cli.typed_ahead import TypedAhead
+        from xclaw.cli.watching import is_terminal
+
+        woken, wake = os.pipe()
+        try:
+            with TypedAhead(drawn=is_terminal()) as ahead:
+                self._typing.ahead = ahead
+                watched = 0
+                while not self._leaving and not all(future.done() for future in self._waiting):
+                    for future in self._waiting[watched:]:
+                        future.add_done_callback(lambda _: _poke(wake))
+                    watched = len(self._waiting)
+                    sources = [woken] if ahead.ended else [woken, ahead]
+                    ready, _, _ = select.select(sources, [], [])
+                    if ahead in ready:
+                        self._take_typed(ahead)
+                    if woken in ready:
+                        os.read(woken, 100)
+                self._keyboard.begin_with(ahead.take())
+        finally:
+            self._typing.ahead = None
+            for descriptor in (woken, wake):
+                os.close(descriptor)
+
+    def _take_typed(self, ahead: "TypedAhead") -> None:
+        for line in ahead.read():
+            word, _, rest = line.strip().partition(" ")
+            if word in WHILE_WORKING and rest.strip():
+                self._also(rest.strip(), WHILE_WORKING[word])
+            elif word in ("/quit", "/exit"):
+                complain("the run goes on; xclaw shows it again when you come back")
+                self._leaving = True
+            elif word.startswith("/") and not word.startswith("//"):
+                complain(f"{word} can be asked when the run has ended; now: /steer, /interrupt, /quit")
+            else:
+                self._also(line.strip().removeprefix("/"), "queue")
+
+    def _also(self, text: str, manner: Manner) -> None:
+        """Say something more while the chat waits."""
+        self._noted(lambda: self._said(text, manner))
+
+    def _said(self, text: str, manner: Manner) -> int:
+        self._say(text, manner)
+        return DONE
+
+    def _interrupt(self) -> None:
+        """Ctrl-C: the first ends the run, or the wait for it; the second leaves the chat."""
+        self._presses += 1
+        if self._presses > 1:
+            sys.exit(INTERRUPTED)
+        complain("stopping the run; interrupt again to leave at once")
+        self._background.soon(lambda client: client.talk.interrupt("interrupted by the user"))
+
+    def _stop_everything(self) -> None:
+        if any(not future.done() for future in self._waiting):
+            session = self._session
+            self._background.call(lambda client: client.stop_session(session, "interrupted by the user"))
+
+    # --- commands
+
+    def _command(self, word: str, rest: str) -> int:
+        if word in ASKED_OF_GATEWAY:
+            ask = ASKED_OF_GATEWAY[word]
+            session = self._session
+            self._background.call(lambda client: client.with_api(lambda api: ask(api, session, rest)))
+            return DONE
+        if word in WHILE_WORKING:
+            if not rest:
+                complain(f"write the message behind it: {word} TEXT")
+                return MISUSED
+            return self._send(rest, WHILE_WORKING[word])
+        if word in self._commands:
+            self._commands[word](rest)
+            return DONE
+        close = difflib.get_close_matches(word, COMMANDS, n=1)
+        hint = f"did you mean {close[0]}?" if close else "/help lists them."
+        complain(f"there is no command {word}; {hint} To send it as a message, write /{word}")
+        return DONE
+
+    def _help(self, _rest: str) -> None:
+        for name, what in COMMANDS.items():
+            print(f"{name:10} {what}")
+        print("Ctrl-C stops a run and keeps what it did. @path appends a file. // begins a /message.")
+
+    def _cost(self, _rest: str) -> None:
+        usage = self._spend.usage
+        total = tokens(usage.total_tokens, estimated=usage.estimated)
+        print(f"{total} tokens, {money(self._spend.cost_usd)}, {self._spend.calls} model calls")
+
+    def _new(self, _rest: str) -> None:
+        self._move(f"chat-{secrets.token_hex(3)}")
+        print(f"new session {self._session}")
+
+    def _other_session(self, name: str) -> None:
+        if name:
+            self._move(checked_session(name))
+        print(f"session {printable(self._session)}")
+
+    def _move(self, session: str) -> None:
+        self._session = session
+        self._background.call(lambda client: client.move_to(session))
+
+    def _trace(self, _rest: str) -> None:
+        run_id = self._last_run
+        if not run_id:
+            print("nothing has run in this chat yet")
+            return
+
+        async def body(api: "GatewayApi") -> None:
+            from xclaw.cli.trace import print_trace
+
+            print_trace(await api.entries(run_id))
+
+        self._background.call(lambda client: client.with_api(body))
+
+
+async def _reader_gone(client: "Client") -> bool:
+    return client.stage.closed
+
+
+def _settle(future: "Future[Ended]") -> None:
+    """Wait for it, whatever comes of it."""
+    try:
+        future.exception()
+    except CancelledError:
+        return
+
+
+def _poke(descriptor: int) -> None:
+    try:
+        os.write(descriptor, b".")
+    except OSError:
+        return  # nobody waits any more
+
+
+def _raise(error: Exception) -> int:
+    raise error
+
+
+def _absolute(model: str) -> str:
+    """A script is named by its path, which means something else where the gateway is."""
+    provider, colon, path = model.strip().partition(":")
+    return f"{provider}{colon}{Path(path).absolute()}" if provider == "script" and path else model

@@ -1,0 +1,68 @@
+"""Where a session is shown: each tree of runs by a watcher of its own, beside what else is to be said."""
+
+from collections.abc import Callable, Iterable
+
+from xclaw.cli.output import Watcher
+from xclaw.cli.text import one_line
+from xclaw.cli.unbroken import Piece, StartedAgain
+from xclaw.contracts.events import Entry, RunEnded, RunStarted
+
+MAX_SHOWN = 64
+"""Trees that are shown at once; of more, the oldest is let go of."""
+
+
+class SessionStage:
+    """Called on the event loop that hears the gateway."""
+
+    def __init__(self, new_watcher: Callable[[], Watcher], note: Callable[[str], None]) -> None:
+        """`new_watcher` makes one for a tree that begins; `note` says a line to the user."""
+        self._new_watcher = new_watcher
+        self.note = note
+        self._watchers: dict[str, Watcher] = {}
+        self.closed = False
+        """Nobody reads the output any more."""
+        self.on_closed: Callable[[], None] | None = None
+        """Called once, when that is noticed."""
+
+    def learn(self, entries: Iterable[Entry]) -> None:
+        """What happened before in a tree that goes on."""
+        entries = list(entries)
+        if entries:
+            watcher = self._watcher(entries[0].address.root_id)
+            watcher.learn(entries)
+
+    def show(self, piece: Piece, *, own: bool) -> None:
+        address = piece.address
+        if not own and isinstance(piece, Entry) and isinstance(piece.event, RunStarted):
+            self._other_user(piece, piece.event)
+        watcher = self._watcher(address.root_id)
+        if isinstance(piece, StartedAgain):
+            watcher.start_again(address)
+            return
+        watcher.receive(piece)
+        if isinstance(piece.event, RunEnded) and not address.parent_id:
+            watcher.finish(piece.event.result)
+            del self._watchers[address.root_id]
+        if watcher.closed and not self.closed:
+            self.closed = True
+            if self.on_closed is not None:
+                self.on_closed()
+
+    def close(self) -> None:
+        """Give the terminal back."""
+        for watcher in self._watchers.values():
+            watcher.close()
+        self._watchers.clear()
+
+    def _other_user(self, entry: Entry, event: RunStarted) -> None:
+        """A message that came from another client of the session."""
+        if not entry.address.parent_id:
+            self.note(f"from {one_line(event.channel, 20) or 'elsewhere'}: {one_line(event.input, 300)}")
+
+    def _watcher(self, root_id: str) -> Watcher:
+        watcher = self._watchers.get(root_id)
+        if watcher is None:
+            while len(self._watchers) >= MAX_SHOWN:
+                self._watchers.pop(next(iter(self._watchers))).close()
+            watcher = self._watchers[root_id] = self._new_watcher()
+        return watcher

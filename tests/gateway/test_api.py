@@ -104,7 +104,8 @@ def test_a_body_that_is_not_what_it_should_be_is_refused_by_field(
 
 
 @pytest.mark.parametrize(
-    "raw", [b"", b"{", b"{" * 5_000, b"[" * 100_000, b'{"text": "\xff"}', b'{"text": "\\ud800"}', b"NaN", b"null"]
+    "raw",
+    [b"", b"{", b"{" * 5_000, b"[" * 100_000, b'{"text": "\xff"}', b'{"text": "\\ud800"}', b"NaN", b"null"],
 )
 def test_what_is_no_json_is_a_400(tmp_path: Path, raw: bytes) -> None:
     async def body(scene: Scene) -> None:
@@ -297,7 +298,9 @@ def test_a_run_and_a_session_can_be_cancelled(tmp_path: Path) -> None:
         await scene.owner.say("s", "work on")
         waiting = await scene.owner.say("s", "and on")
         async with scene.owner.stream(f"/sessions/s/events?after={accepted['after']}") as stream:
-            await stream.until(lambda t: t.data.get("data", {}).get("kind") == "run_started" and t.data["run"] != run)
+            await stream.until(
+                lambda t: t.data.get("data", {}).get("kind") == "run_started" and t.data["run"] != run
+            )
             assert (await scene.owner.post("/sessions/s/cancel")).json == {"runs": 1}
         assert (await scene.owner.get(f"/messages/{waiting['request']}")).json["status"] == "dropped"
         assert (await scene.owner.post("/sessions/unknown/cancel")).error == (404, "not_found")

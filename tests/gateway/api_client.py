@@ -104,10 +104,10 @@ class Api:
             return Got(response.status, response.headers, await response.read())
 
     async def get(self, path: str, **headers: str) -> Got:
-        return await self.call("GET", path, **headers)
+        return await self.call("GET", path, raw=None, **headers)
 
     async def post(self, path: str, body: object = None, **headers: str) -> Got:
-        return await self.call("POST", path, body, **headers)
+        return await self.call("POST", path, body, raw=None, **headers)
 
     async def delete(self, path: str) -> Got:
         return await self.call("DELETE", path)

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -163,7 +164,8 @@ def test_two_messages_at_once_are_answered_one_after_the_other(tmp_path: Path) -
         assert (first["waiting"], second["waiting"]) == (0, 1)
         texts = {one.result()["request"]: "m1", two.result()["request"]: "m2"}
         await scene.owner.reply(second)
-        said = [(m["role"], m["content"]) for m in scene.provider.requests[1].body["messages"][1:4]]  # pyright: ignore
+        sent = cast("list[dict[str, str]]", scene.provider.requests[1].body["messages"])
+        said = [(message["role"], message["content"]) for message in sent[1:4]]
         assert said == [
             ("user", texts[first["request"]]),
             ("assistant", "a1"),

@@ -2,8 +2,9 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -155,15 +156,13 @@ def test_a_stream_ends_when_its_token_is_revoked(tmp_path: Path) -> None:
 def test_a_client_that_goes_away_leaves_nothing_behind(tmp_path: Path) -> None:
     async def body(scene: Scene) -> None:
         before = len(asyncio.all_tasks())
-        readers: list[socket.socket] = []
-        for _ in range(5):
-            readers.append(await _reader(scene.owner, "/sessions/s/events"))
+        readers = [await _reader(scene.owner, "/sessions/s/events") for _ in range(5)]
         feed = scene.served.gateway._feeds["s"]  # pyright: ignore[reportPrivateUsage] - who watches is told nowhere else
         assert len(feed.readers) == 5
         for reader in readers:
             reader.close()
         while feed.readers or len(asyncio.all_tasks()) > before:
-            await asyncio.sleep(0)
+            await scene.owner.get("/agents")
 
     at_the_api(tmp_path, body)
 
@@ -212,11 +211,15 @@ class Frames:
             self.open = False
 
 
+PATIENT = Pace(60, 60)
+
+
 class Line:
     """Both ends of an ASGI connection."""
 
     def __init__(self) -> None:
         self.sent: list[Message] = []
+        self._sent_more = asyncio.Condition()
         self.reads = asyncio.Event()
         self.reads.set()
         self.gone = asyncio.Event()
@@ -228,12 +231,19 @@ class Line:
     async def send(self, message: Message) -> None:
         await self.reads.wait()
         self.sent.append(message)
+        async with self._sent_more:
+            self._sent_more.notify_all()
+
+    async def until(self, wanted: Callable[[str], bool]) -> None:
+        """Wait until what was sent is what is wanted."""
+        async with self._sent_more:
+            await self._sent_more.wait_for(lambda: wanted(self.text))
 
     @property
     def text(self) -> str:
         return b"".join(message.get("body", b"") for message in self.sent).decode()
 
-    async def serve(self, opening: Opening, pace: Pace = Pace(60, 60), *, welcome: bool = True) -> None:
+    async def serve(self, opening: Opening, pace: Pace = PATIENT, *, welcome: bool = True) -> None:
         async with asyncio.timeout(5):
             await EventStream(opening, pace, lambda: welcome)({"type": "http"}, self.receive, self.send)
 
@@ -253,14 +263,17 @@ def event(number: int) -> EventFrame:
     )
 
 
+def _has(number: int, signs: int, text: str) -> bool:
+    return f"id: {number}\n" in text and text.count(": still here") >= signs
+
+
 def test_signs_of_life_lose_no_frame() -> None:
     async def main() -> None:
         frames, line = Frames(), Line()
         serving = asyncio.create_task(line.serve(frames.opening(), Pace(0.001, 60)))
         for number in range(1, 200):
             frames.queue.put_nowait(event(number))
-            while f"id: {number}\n" not in line.text or line.text.count(": still here") < number // 40:
-                await asyncio.sleep(0)
+            await line.until(partial(_has, number, number // 40))
         frames.queue.put_nowait(None)
         await serving
         assert line.text.count("id: ") == 199
@@ -275,8 +288,7 @@ def test_a_client_that_reads_nothing_is_dropped_without_an_end() -> None:
     async def main() -> None:
         frames, line = Frames(), Line()
         serving = asyncio.create_task(line.serve(frames.opening(), Pace(60, 0.05)))
-        while ": welcome" not in line.text:
-            await asyncio.sleep(0)
+        await line.until(lambda text: ": welcome" in text)
         line.reads.clear()
         frames.queue.put_nowait(event(1))
         await serving
@@ -290,8 +302,8 @@ def test_a_client_that_goes_away_ends_the_watch() -> None:
     async def main() -> None:
         frames, line = Frames(), Line()
         serving = asyncio.create_task(line.serve(frames.opening()))
-        while not frames.open:
-            await asyncio.sleep(0)
+        await line.until(lambda text: ": welcome" in text)
+        assert frames.open
         line.gone.set()
         await serving
         assert not frames.open

@@ -106,7 +106,7 @@ def _inside_noun(clause: Clause, place: int) -> bool:
     units = clause.units
     following = units[place + 1] if place + 1 < len(units) else Unit("")
     before = units[place - 1] if place else Unit("")
-    if following.is_any("noun_tails") or before.is_any("attributive"):
+    if following.is_any("noun_tails") or before.is_any("attributive") or before.text == "的":
         return True
     if any(unit.is_any("narrative") for unit in units[max(0, place - 2) : place]):
         return not before.text.endswith("来")

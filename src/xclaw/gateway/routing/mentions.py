@@ -62,7 +62,7 @@ def _possible_ends(written: str) -> list[int]:
             if index:
                 ends.append(index)
             spaces += 1
-            if not character == " " or spaces > 2:
+            if character != " " or spaces > 2:
                 return ends
         elif last or not (_LATIN.match(character) and _LATIN.match(written[index + 1])):
             ends.append(index + 1)

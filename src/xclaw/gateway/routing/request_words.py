@@ -88,7 +88,7 @@ def _named(found: re.Match[str]) -> str:
 
 
 def _is_path(word: str) -> bool:
-    return word.startswith(("./", "../", "~/", "/")) and len(word) > 2 or word.count("/") >= 2
+    return (word.startswith(("./", "../", "~/", "/")) and len(word) > 2) or word.count("/") >= 2
 
 
 def _spaced_stops(word: str) -> str:

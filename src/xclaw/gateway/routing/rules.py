@@ -16,14 +16,8 @@ MAX_TERMS = 5_000
 MAX_RULES = 200
 MAX_TERM = 80
 
-_WORD_SETS = frozenset(
-    (
-        "polite gerund_after negations looking building working making made_things code_nouns pointers "
-        "after_pointer elsewhere definitions fillers questions asking pronouns objects_first determiners "
-        "prepositions tail_words joins lists sequels noun_tails narrative attributive handed moved particles "
-        "measures about told masks"
-    ).split()
-)
+_NOT_TERMS = frozenset(("talk", "folded"))
+"""Of `[words]`, what is no list of terms."""
 _RULE_KEYS = frozenset(
     ("name", "agent", "words", "unless", "asks", "topics", "weak_topics", "examples", "off")
 )
@@ -129,7 +123,7 @@ def _plain(words: Iterable[str], folding: Folding) -> Terms:
 
 def _classed(rules: Sequence[Rule], words: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Each term with the class in which it stands."""
-    for name in sorted(_WORD_SETS):
+    for name in sorted(words.keys() - _NOT_TERMS):
         yield from ((term, name) for term in _texts(words, name, BUILT_IN))
     for rule in rules:
         yield from ((term, f"topic:{rule.name}") for term in rule.topics)

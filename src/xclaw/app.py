@@ -56,6 +56,7 @@ class App:
     agents: AgentRegistry
     models: ModelCatalog
     workspaces: LocalWorkspaces
+    approvals: Approvals
     warnings: tuple[str, ...]
     """What was ignored in settings and agent files, and why."""
 
@@ -122,7 +123,16 @@ async def open_app(
         await control.open()
         await journal.register_owner(owner, os.getpid(), control.path)
         await _forget_the_dead(journal)
-        yield App(settings, runs, journal, registry, models, workspaces, (*settings.warnings, *warnings))
+        yield App(
+            settings,
+            runs,
+            journal,
+            registry,
+            models,
+            workspaces,
+            services.approvals,
+            (*settings.warnings, *warnings),
+        )
     finally:
         await runs.close()
         await export.close()
@@ -160,6 +170,7 @@ async def open_gateway(
                 agents=app.agents,
                 router=_Nobody(),
                 metrics=Metrics(__version__),
+                approvals=app.approvals,
                 settings=settings.gateway,
                 cancel=app.cancel,
             )

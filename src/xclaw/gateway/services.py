@@ -9,6 +9,7 @@ from xclaw.contracts.routing import Route
 from xclaw.contracts.sessions import SessionStore
 from xclaw.gateway.metrics import Metrics
 from xclaw.gateway.settings import GatewaySettings
+from xclaw.runtime.approvals import Approvals
 from xclaw.runtime.runs import Runs
 from xclaw.runtime.services import Agents
 from xclaw.runtime.tree import NodeEnd
@@ -40,6 +41,7 @@ class GatewayServices:
     agents: Agents
     router: Routing
     metrics: Metrics
+    approvals: Approvals
     settings: GatewaySettings
     cancel: Callable[[str, str], Awaitable[list[NodeEnd]]]
     """Ends a run (by id, with a reason) in whichever process it is. Raises `UsageError`."""

@@ -14,7 +14,7 @@ from xclaw.contracts.messages import Message
 from xclaw.contracts.results import Outcome
 from xclaw.contracts.sessions import Inbound, Manner
 from xclaw.gateway.channels.api_errors import ApiRefusal
-from xclaw.gateway.channels.api_route import Call, Name, Nothing, Whose
+from xclaw.gateway.channels.api_route import AnyRoute, ApiRoute, Call, Name, Nothing, Whose
 from xclaw.gateway.desk import client_name
 from xclaw.gateway.gateway import Gateway
 from xclaw.gateway.names import MAX_CHARACTERS
@@ -174,3 +174,56 @@ async def _ending(gateway: Gateway, run_id: str) -> tuple[str, str]:
     entries = await gateway.journal.read_run(run_id)
     ended = next((entry.event for entry in entries if isinstance(entry.event, RunEnded)), None)
     return (ended.result.text, ended.result.reason) if ended else ("", "")
+
+
+_IDEMPOTENCY_KEY = (("Idempotency-Key", "Another way to give a `client_id`."),)
+
+MESSAGES: tuple[AnyRoute, ...] = (
+    ApiRoute(
+        "POST",
+        "/sessions/{session}/messages",
+        say,
+        "messages",
+        "Say something to a session's agents",
+        Accepted,
+        202,
+        body=MessageBody,
+        query=Whose,
+        refusals=(503,),
+        headers=_IDEMPOTENCY_KEY,
+        details="202 once the message is durable; it will be answered whatever happens to the gateway.",
+    ),
+    ApiRoute(
+        "POST",
+        "/runs",
+        start_run,
+        "messages",
+        "Say something in a session of its own",
+        Accepted,
+        202,
+        body=RunBody,
+        query=Whose,
+        refusals=(503,),
+        headers=_IDEMPOTENCY_KEY,
+    ),
+    ApiRoute(
+        "GET",
+        "/messages/{request}",
+        show_message,
+        "messages",
+        "What became of a message",
+        MessageAnswer,
+        query=Whose,
+        refusals=(404,),
+    ),
+    ApiRoute(
+        "DELETE",
+        "/messages/{request}",
+        drop_message,
+        "messages",
+        "Take back a message that waits",
+        status=204,
+        query=Whose,
+        refusals=(404, 409),
+    ),
+)

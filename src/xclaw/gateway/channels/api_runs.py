@@ -13,10 +13,11 @@ from xclaw.contracts.results import Outcome
 from xclaw.contracts.usage import Usage
 from xclaw.gateway.artifacts import Altered, Artifact, artifacts_of, open_artifact
 from xclaw.gateway.channels.api_errors import ApiRefusal
-from xclaw.gateway.channels.api_files import Download
-from xclaw.gateway.channels.api_route import Call, Name, Nothing, Whose
+from xclaw.gateway.channels.api_files import BINARY, Download
+from xclaw.gateway.channels.api_route import AnyRoute, ApiRoute, Call, Name, Nothing, Whose
 from xclaw.gateway.channels.api_sessions import CANCELLED, CancelBody
 from xclaw.gateway.frames import event_frame
+from xclaw.gateway.wire import EventFrame
 from xclaw.runtime.tree import NodeEnd
 from xclaw.traces.tree import TraceNode, trace_trees
 
@@ -174,3 +175,50 @@ async def _json_array(entries: Sequence[Entry], request: str, session: str) -> A
         frame = event_frame(entry, request, session, complete=True)
         yield (b",\n" if number else b"") + msgspec.json.encode(frame)
     yield b"]"
+
+
+RUNS: tuple[AnyRoute, ...] = (
+    ApiRoute(
+        "GET",
+        "/runs/{run}",
+        show_run,
+        "runs",
+        "A run: how it ended, what it cost, what it delivered",
+        RunAnswer,
+        query=Whose,
+        refusals=(404,),
+    ),
+    ApiRoute(
+        "GET",
+        "/runs/{run}/entries",
+        list_entries,
+        "runs",
+        "Everything the journal has of a run's tree, what models saw included",
+        tuple[EventFrame, ...],
+        query=Whose,
+        refusals=(404,),
+    ),
+    ApiRoute(
+        "POST",
+        "/runs/{run}/cancel",
+        cancel_run,
+        "runs",
+        "End a run and everything below it",
+        CancelledRun,
+        body=CancelBody,
+        query=Whose,
+        refusals=(404,),
+    ),
+    ApiRoute(
+        "GET",
+        "/runs/{run}/artifacts/{name}",
+        fetch_artifact,
+        "artifacts",
+        "A file that a run, or one below it, delivered",
+        bytes,
+        media_types=(BINARY,),
+        query=ArtifactQuery,
+        refusals=(404,),
+        details="Only as it was delivered: a file that was changed since is not found.",
+    ),
+)

@@ -6,7 +6,7 @@ import msgspec
 from starlette.responses import StreamingResponse
 
 from xclaw.gateway.channels.api_files import attachment
-from xclaw.gateway.channels.api_route import MAX_LIST, Call, Nothing, Whose
+from xclaw.gateway.channels.api_route import MAX_LIST, AnyRoute, ApiRoute, Call, Nothing, Whose
 from xclaw.gateway.desk import MAX_TITLE, Resident, SessionSummary, SessionView
 from xclaw.gateway.export import ExportFormat
 
@@ -88,3 +88,90 @@ async def show_team(call: Call[Nothing, Whose]) -> tuple[Resident, ...]:
 
 async def reset_resident(call: Call[Nothing, Whose]) -> None:
     await call.desk.reset(call.key, call.path["agent"])
+
+
+SESSIONS: tuple[AnyRoute, ...] = (
+    ApiRoute(
+        "GET",
+        "/sessions",
+        list_sessions,
+        "sessions",
+        "The sessions, the latest used first",
+        tuple[SessionSummary, ...],
+        query=SessionsQuery,
+    ),
+    ApiRoute(
+        "GET",
+        "/sessions/{session}",
+        show_session,
+        "sessions",
+        "A session and its runs",
+        SessionView,
+        query=SessionQuery,
+        refusals=(404,),
+    ),
+    ApiRoute(
+        "PATCH",
+        "/sessions/{session}",
+        rename_session,
+        "sessions",
+        "Give a session another title",
+        SessionView,
+        body=RenameBody,
+        query=Whose,
+        refusals=(404,),
+    ),
+    ApiRoute(
+        "DELETE",
+        "/sessions/{session}",
+        delete_session,
+        "sessions",
+        "Delete a session, its residents and all that was said",
+        status=204,
+        query=Whose,
+        refusals=(404, 409),
+        details="Delivered files stay. 409 while a run goes on.",
+    ),
+    ApiRoute(
+        "GET",
+        "/sessions/{session}/export",
+        export_session,
+        "sessions",
+        "A session as a file",
+        str,
+        media_types=(MARKDOWN, JSON_LINES),
+        query=ExportQuery,
+        refusals=(404,),
+    ),
+    ApiRoute(
+        "POST",
+        "/sessions/{session}/cancel",
+        cancel_session,
+        "sessions",
+        "End what runs in a session, and drop what waits",
+        CancelledRuns,
+        body=CancelBody,
+        query=Whose,
+        refusals=(404,),
+    ),
+    ApiRoute(
+        "GET",
+        "/sessions/{session}/team",
+        show_team,
+        "team",
+        "The experts that were asked in a session, and what they remember",
+        tuple[Resident, ...],
+        query=Whose,
+        refusals=(404,),
+    ),
+    ApiRoute(
+        "DELETE",
+        "/sessions/{session}/team/{agent}",
+        reset_resident,
+        "team",
+        "Let an expert forget",
+        status=204,
+        query=Whose,
+        refusals=(404, 409),
+    ),
+)

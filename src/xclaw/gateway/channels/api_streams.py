@@ -11,9 +11,9 @@ from xclaw.contracts.channels import Happened, Outgoing, Reply
 from xclaw.contracts.events import Entry, RunEnded
 from xclaw.contracts.journal import RunRow
 from xclaw.gateway.channels.api_errors import ApiRefusal
-from xclaw.gateway.channels.api_route import Call, Nothing, Whose
+from xclaw.gateway.channels.api_route import AnyRoute, ApiRoute, Call, Nothing, Whose
 from xclaw.gateway.channels.api_runs import own_run, session_of
-from xclaw.gateway.channels.sse import EventStream, Opening, Pace
+from xclaw.gateway.channels.sse import MEDIA_TYPE, EventStream, Opening, Pace
 from xclaw.gateway.frames import frame_of
 from xclaw.gateway.wire import DeltaFrame, EventFrame, ReplyFrame, ServerFrame
 
@@ -140,3 +140,39 @@ class TreeFrames:
             self._runs.add(frame.run)
             return True
         return False
+
+
+_EVENTS = (
+    "Server-sent events, named like the frames of the WebSocket: `event`, `delta`, `reply`, `error`; `data` "
+    "is the frame. Stored ones have an `id`: sent back as `Last-Event-ID`, it brings everything after it, "
+    "once each, in order."
+)
+_HEADERS = (("Last-Event-ID", "The id of the last event that came."),)
+
+STREAMS: tuple[AnyRoute, ...] = (
+    ApiRoute(
+        "GET",
+        "/sessions/{session}/events",
+        session_events,
+        "sessions",
+        "What happens in a session",
+        str,
+        media_types=(MEDIA_TYPE,),
+        query=EventsQuery,
+        headers=_HEADERS,
+        details=_EVENTS + " Without `after`: from now on.",
+    ),
+    ApiRoute(
+        "GET",
+        "/runs/{run}/events",
+        run_events,
+        "runs",
+        "What happens in the tree of a run, up to its reply",
+        str,
+        media_types=(MEDIA_TYPE,),
+        query=EventsQuery,
+        headers=_HEADERS,
+        refusals=(204, 404),
+        details=_EVENTS + " Without `after`: from its beginning. 204 when it has ended and nothing is left.",
+    ),
+)

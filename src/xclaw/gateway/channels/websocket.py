@@ -237,7 +237,7 @@ class _Connection:
             return "not_allowed"
         if isinstance(frame, Say):
             return "closing" if self._gateway.closing else "refused"
-        return "not_found" if isinstance(frame, Cancel) and frame.run else "bad_request"
+        return "not_found" if isinstance(frame, Cancel) and frame.run and not frame.session else "bad_request"
 
     async def _check_token(self) -> None:
         while True:

@@ -14,10 +14,11 @@ from xclaw.agents.settings import AgentSettings
 from xclaw.contracts.agents import Agent
 from xclaw.contracts.errors import JournalError, SessionBusy, UsageError
 from xclaw.contracts.models import Model
-from xclaw.contracts.routing import Route
 from xclaw.contracts.tools import Tool
 from xclaw.gateway.gateway import Gateway
 from xclaw.gateway.metrics import Metrics
+from xclaw.gateway.routing.building import build_router
+from xclaw.gateway.routing.router import Router
 from xclaw.gateway.services import GatewayServices
 from xclaw.models.catalog import ModelCatalog
 from xclaw.models.embedded.coaching import SmallModelCoaching
@@ -57,6 +58,7 @@ class App:
     models: ModelCatalog
     workspaces: LocalWorkspaces
     approvals: Approvals
+    router: Router
     warnings: tuple[str, ...]
     """What was ignored in settings and agent files, and why."""
 
@@ -96,8 +98,9 @@ async def open_app(
     collect_less_often()
     Path(settings.workspace.root).mkdir(mode=0o700, parents=True, exist_ok=True)
     registry, warnings = load_agents(_knowing(settings.agents, tools), agents)
-    journal = await SqliteJournal.open(settings.store)
     models = ModelCatalog(settings.models, _makers(settings, progress))
+    router = build_router(settings.router, registry, models)
+    journal = await SqliteJournal.open(settings.store)
     workspaces = LocalWorkspaces(settings.workspace)
     owner = f"p{os.getpid()}-{secrets.token_hex(4)}"
     locks = OwnerLocks(f"{settings.store.path}.sessions")
@@ -131,6 +134,7 @@ async def open_app(
             models,
             workspaces,
             services.approvals,
+            router,
             (*settings.warnings, *warnings),
         )
     finally:
@@ -168,7 +172,7 @@ async def open_gateway(
                 journal=app.journal,
                 sessions=app.journal.sessions,
                 agents=app.agents,
-                router=_Nobody(),
+                router=app.router,
                 metrics=Metrics(__version__),
                 approvals=app.approvals,
                 settings=settings.gateway,
@@ -180,17 +184,6 @@ async def open_gateway(
             yield GatewayApp(app, gateway)
         finally:
             await gateway.drain(0)
-
-
-@dataclass
-class _Provisional:
-    route: Route
-    text: str
-
-
-class _Nobody:
-    async def route(self, text: str) -> _Provisional:
-        return _Provisional(Route("orchestrator", "default", "the router is being built"), text)
 
 
 async def _forget_the_dead(journal: SqliteJournal) -> None:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from xclaw.agents.settings import AgentSettings
 from xclaw.contracts.errors import UsageError
+from xclaw.gateway.routing.settings import RouterSettings
 from xclaw.gateway.settings import GatewaySettings
 from xclaw.models.embedded.settings import EmbeddedSettings
 from xclaw.models.settings import ModelsSettings
@@ -31,6 +32,7 @@ SECTIONS: dict[str, type] = {
     "permissions": PermissionSettings,
     "traces": TracesSettings,
     "gateway": GatewaySettings,
+    "router": RouterSettings,
 }
 HIDDEN: frozenset[Key] = frozenset({("agents", "known_tools"), ("agents", "default_tools")})
 PROVIDERS: Key = ("models", "providers")
@@ -94,6 +96,7 @@ class Settings:
     permissions: PermissionSettings
     traces: TracesSettings
     gateway: GatewaySettings
+    router: RouterSettings
     files: tuple[Path, ...] = ()
     """The files that were read, the strongest first."""
     warnings: tuple[str, ...] = ()

@@ -21,6 +21,7 @@ PATHS: frozenset[Key] = frozenset(
         ("embedded", "cache_dir"),
         ("embedded", "model_path"),
         ("embedded", "python"),
+        ("router", "rules_files"),
         ("gateway", "token_file"),
         ("gateway", "users_file"),
         ("gateway", "state_file"),

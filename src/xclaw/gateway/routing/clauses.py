@@ -100,16 +100,15 @@ def _is_told(units: Sequence[Unit], verb: int) -> bool:
 
 def _english_cuts(units: Sequence[Unit]) -> Iterator[int]:
     """Before a comma or joining word where a new request or question begins."""
-    cut = 0
-    for index, unit in enumerate(units):
-        if index <= cut or not (unit.text == "," or unit.is_any("joins")):
-            continue
+    index = 1
+    while index < len(units):
         begin = index
         while begin < len(units) and (units[begin].text == "," or units[begin].is_any("joins", "sequels")):
             begin += 1
-        if begin < len(units) and _begins(units, begin) and not _is_one_phrase(units, index):
-            cut = begin
+        joint = begin > index and (units[index].text == "," or units[index].is_any("joins"))
+        if joint and begin < len(units) and _begins(units, begin) and not _is_one_phrase(units, index):
             yield index
+        index = max(begin, index + 1)
 
 
 def _begins(units: Sequence[Unit], start: int) -> bool:

@@ -9,6 +9,7 @@ from xclaw.gateway.routing.own_text import own_text
 LONGEST_NAME = 40
 """Characters of a name that are tried where nothing separates it from the text behind it."""
 LAST_NAME = 130
+MAX_MENTIONS = 8
 
 _LATIN = re.compile(r"[A-Za-z0-9_.\-]")
 _NAME_ENDS = re.compile(r"[\s,.;:!?，。；：！？、()（）\[\]{}<>\"'`@＠]")
@@ -31,7 +32,7 @@ def find_mention(text: str, resolve: Callable[[str], str | None]) -> Mention | N
     """
     agents: list[str] = []
     rest = text.lstrip()
-    while rest[:1] in ("@", "＠"):
+    while rest[:1] in ("@", "＠") and len(agents) < MAX_MENTIONS:
         found = _leading(rest[1 : LAST_NAME * 2], resolve)
         if found is None:
             break

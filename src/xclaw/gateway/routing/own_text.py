@@ -4,7 +4,6 @@ Everything is linear in the text's length, and only a bounded part of it is look
 """
 
 import bisect
-import itertools
 import re
 from collections.abc import Iterator
 
@@ -16,9 +15,10 @@ HEAD, TAIL = 20_000, 4_000
 """Characters outside fences that are looked at, from the beginning and from the end."""
 MAX_FENCES = 2_000
 MAX_QUOTATION = 2_000
+MAX_MARK, MAX_INDENT = 20, 16
+"""Characters of a fence's mark, and in front of a closing one."""
 
 _ONE_TO_ONE = str.maketrans("＂＇｀‘’‛„‟", "\"'`'''““")
-_FENCE = re.compile(r"`{3,}|(?:(?<=\n)|\A)[ \t]{0,3}~{3,}")
 _INFO_WORD = re.compile(r"[A-Za-z0-9+#._-]*\Z")
 _PAIRS = {"“": "”", "「": "」", "『": "』", "«": "»", "《": "》", "〈": "〉", '"': '"'}
 _SINGLE = re.compile(
@@ -49,10 +49,10 @@ _TRACE = re.compile(r"\s*Traceback \(most recent call last\)")
 
 def own_text(text: str) -> str:
     """`text` with code and quotations blanked out; of a very long one, its beginning and its end."""
-    pieces = "\n".join(_outside_fences(text.translate(_ONE_TO_ONE)))
+    pieces = "\n".join(_outside_fences(text))
     if len(pieces) > HEAD + TAIL:
         pieces = f"{pieces[:HEAD]}\n{pieces[-TAIL:]}"
-    pieces = pieces.replace(CODE, " ").replace(QUOTED, " ")
+    pieces = pieces.translate(_ONE_TO_ONE)
     lines = "\n".join(_own_lines(pieces.strip().splitlines()))
     return _SINGLE.sub(QUOTED, _without_pairs(_without_ticks(lines)))
 
@@ -60,16 +60,23 @@ def own_text(text: str) -> str:
 def _outside_fences(text: str) -> Iterator[str]:
     """The pieces between fenced blocks; an unclosed block goes on to the end."""
     position = 0
+    line_end = ticks = -1
     for _ in range(MAX_FENCES):
-        opening = _FENCE.search(text, position)
-        if opening is None:
+        if ticks < position:
+            ticks = text.find("```", position)
+            ticks = len(text) if ticks < 0 else ticks
+        start = _next_fence(text, position, ticks)
+        if start < 0:
             yield text[position:]
             return
-        mark = opening[0].strip()
-        line_end = text.find("\n", opening.end())
-        line_end = len(text) if line_end < 0 else line_end
-        same_line = text.find(mark, opening.end(), line_end)
-        yield text[position : opening.start()]
+        mark = text[start] * 3
+        while text[start + len(mark) : start + len(mark) + 1] == mark[0] and len(mark) < MAX_MARK:
+            mark += mark[0]
+        if line_end < start:
+            line_end = text.find("\n", start)
+            line_end = len(text) if line_end < 0 else line_end
+        same_line = text.find(mark, start + len(mark), line_end)
+        yield text[position:start]
         if same_line >= 0 and mark[0] == "`":
             yield CODE
             position = same_line + len(mark)
@@ -77,14 +84,34 @@ def _outside_fences(text: str) -> Iterator[str]:
             position = _after_block(text, mark, line_end)
 
 
+def _next_fence(text: str, start: int, ticks: int) -> int:
+    """Where the next fence opens: the backticks, or earlier tildes at the beginning of a line; -1 without one."""
+    tildes = start
+    while True:
+        tildes = text.find("~~~", tildes, ticks)
+        if tildes < 0:
+            return ticks if ticks < len(text) else -1
+        before = text[max(0, tildes - 4) : tildes].rpartition("\n")
+        if not before[2].strip() and (before[1] or tildes <= 3):
+            return tildes
+        line = text.find("\n", tildes, ticks)
+        tildes = ticks if line < 0 else line
+
+
 def _after_block(text: str, mark: str, start: int) -> int:
     """Where the block that `mark` opened is over."""
-    closing = re.compile(rf"\n[ \t]{{0,12}}(?:[-*+]\s)?{re.escape(mark)}{re.escape(mark[0])}*")
-    for found in itertools.islice(closing.finditer(text, start), MAX_FENCES):
-        line_end = text.find("\n", found.end(), found.end() + 200)
-        rest = text[found.end() : line_end if line_end >= 0 else found.end() + 200].strip()
-        if not rest or not _INFO_WORD.match(rest):
-            return found.end()
+    for _ in range(MAX_FENCES):
+        found = text.find(mark, start)
+        if found < 0:
+            return len(text)
+        line = text.rfind("\n", max(start - 1, found - MAX_INDENT), found)
+        start = found + len(mark)
+        while text[start : start + 1] == mark[0]:
+            start += 1
+        rest = text[start : start + 200].partition("\n")[0].strip()
+        closes = line >= 0 and not text[line:found].strip(" \t\n-*+")
+        if closes and (not rest or not _INFO_WORD.match(rest)):
+            return start
     return len(text)
 
 

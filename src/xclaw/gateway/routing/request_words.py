@@ -9,6 +9,8 @@ from xclaw.gateway.routing.own_text import CODE, own_text
 
 OWN_HEAD, OWN_TAIL = 3_000, 1_500
 """Of one's own words, what is looked at: people say what they want first or last."""
+LONGEST_WORD = 120
+"""A longer run of letters and signs is data."""
 
 _DOCUMENTS = re.compile(
     r"(?:.*[/\\])?(readme|changelog|contributing|docs?|documentation)(?:\.\w{1,8})?/?\Z", re.I
@@ -63,7 +65,7 @@ def request_words(text: str, folding: Folding) -> RequestWords:
     if len(own) > OWN_HEAD + OWN_TAIL:
         own = f"{own[:OWN_HEAD]}\n{own[-OWN_TAIL:]}"
     own = _NUMBERED.sub("\n", _WRITTEN.sub(_named, own))
-    return RequestWords(tuple(_sentences(tokens_of(folding.fold(own)))))
+    return RequestWords(tuple(_sentences(tokens_of(folding.fold(own)[: OWN_HEAD + OWN_TAIL]))))
 
 
 def _named(found: re.Match[str]) -> str:
@@ -72,6 +74,8 @@ def _named(found: re.Match[str]) -> str:
     core = word.strip(_EDGES)
     if not core:
         return word
+    if len(core) > LONGEST_WORD:
+        return f" {CODE} "
     start = word.index(core)
     before, after = word[:start], word[start + len(core) :]
     document = _DOCUMENTS.match(core)

@@ -132,6 +132,12 @@ def _classed(rules: Sequence[Rule], words: Mapping[str, object]) -> Iterator[tup
             yield from ((term, f"verb:{rule.name}:{index}") for term in ask.verbs)
             yield from ((term, f"object:{rule.name}:{index}") for term in ask.objects)
             yield from ((term, f"part:{rule.name}:{index}") for term in ask.parts)
+            yield from ((term, f"topic:{rule.name}") for term in ask.objects if _has_topic(term, rule))
+
+
+def _has_topic(term: str, rule: Rule) -> bool:
+    """ "performance tuning" is about what "performance" is about."""
+    return any(topic in term for topic in rule.topics)
 
 
 def _read(path: Path) -> dict[str, object]:

@@ -49,7 +49,9 @@ def judge(text: str, book: RuleBook, is_available: Callable[[str], bool]) -> Ver
     """The verdict of the rules on `text`. Bounded time whatever `text` is; never raises."""
     request = request_words(text, book.folding)
     clauses = clauses_of(request, book)
-    readings = [_reading(clause, clauses, book) for clause in clauses]
+    about_code = any(map(_about_code, clauses))
+    near_code = about_code or any(map(_points, clauses))
+    readings = [_reading(clause, book, about_code, near_code) for clause in clauses]
     general = _not_for_an_expert(request, clauses, readings, book)
     hits = _hits(readings, book)
     found = _own_rule(book, hits, readings, general) or _expert(book, hits, general)
@@ -78,13 +80,12 @@ def _considered(rule: Rule, found: Rule | None, words: tuple[str, ...], general:
     return Considered(rule.name, rule.agent, False, words, why)
 
 
-def _reading(clause: Clause, clauses: Sequence[Clause], book: RuleBook) -> _Reading:
+def _reading(clause: Clause, book: RuleBook, about_code: bool, near_code: bool) -> _Reading:
     act = act_of(clause, book, book.rules)
     if act is not None and act.kind != "looking":
         return _Reading(clause, act)
-    if act is None and _is_statement(clause) and not any(map(_about_code, clauses)):
+    if act is None and _is_statement(clause) and not about_code:
         return _Reading(clause, act)
-    near_code = any(_about_code(other) or _points(other) for other in clauses)
     weak = tuple(_classed(clause, "weak_topic:")) if near_code else ()
     return _Reading(clause, act, tuple(_classed(clause, "topic:")), weak)
 

@@ -117,7 +117,12 @@ class Served:
         `next` does not read."""
         url = f"ws://{self.host}/ws"
         async with connect(
-            url, additional_headers=self.headers(token), max_size=None, max_queue=1, proxy=None
+            url,
+            additional_headers=self.headers(token),
+            max_size=None,
+            max_queue=1,
+            close_timeout=0.1,
+            proxy=None,
         ) as socket:
             hello = decode_server(await socket.recv())
             assert isinstance(hello, Hello)

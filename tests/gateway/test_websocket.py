@@ -10,6 +10,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from behaviour.harness import Script, write_script
 from gateway.served import Served, gateway_settings, served
+from xclaw.contracts.agents import Limits
 from xclaw.gateway.channels.websocket import MAX_BAD_FRAMES, MAX_WATCHED
 from xclaw.gateway.wire import (
     Answer,
@@ -29,6 +30,7 @@ from xclaw.gateway.wire import (
 )
 
 TURNS = 24
+MANY_TURNS = Limits(max_turns=500)
 
 
 def numbered(turns: int) -> Script:
@@ -120,14 +122,15 @@ def test_a_client_that_is_cut_off_again_and_again_gets_every_entry_once_and_in_o
     async def scenario(gate: Served) -> None:
         async with gate.client() as steady:
             await steady.watch("s", 0)
-            await steady.say("s", "go", agent="coder")
+            await steady.say("s", "go", agent="coder", limits=MANY_TURNS)
             expected = [frame.id for frame in await steady.to_reply()]
         assert len(expected) > 90
         seen: list[int] = []
         for length in itertools.chain((40, len(expected) - 41), itertools.repeat(1)):
             async with gate.client() as client:
                 await client.watch("s", seen[-1] if seen else 0)
-                frames = await client.stored(lambda _, left=itertools.count(1), n=length: next(left) == n)
+                few = itertools.count(1)
+                frames = await client.stored(lambda _, few=few, length=length: next(few) == length)
                 seen += [frame.id for frame in frames]
                 client.abort()
             if isinstance(frames[-1], ReplyFrame):
@@ -146,19 +149,15 @@ def test_a_client_that_drops_while_the_run_goes_on_misses_nothing(tmp_path: Path
             await steady.watch("s", 0)
             whole = group.create_task(steady.to_reply())
             async with gate.client() as asking:
-                await asking.say("s", "go", agent="coder")
-            seen: list[int] = []
-            ended = False
-            while not ended:
+                await asking.say("s", "go", agent="coder", limits=MANY_TURNS)
+            seen: list[EventFrame | ReplyFrame] = []
+            while not seen or not isinstance(seen[-1], ReplyFrame):
                 async with gate.client() as client:
-                    await client.watch("s", seen[-1] if seen else 0)
-                    frames = await client.stored(lambda _, left=itertools.count(1): next(left) == 7)
-                    seen += [frame.id for frame in frames]
-                    ended = any(isinstance(frame, ReplyFrame) for frame in frames)
+                    await client.watch("s", seen[-1].id if seen else 0)
+                    few = itertools.count(1)
+                    seen += await client.stored(lambda f, few=few: next(few) == 7 or isinstance(f, ReplyFrame))
                     client.abort()
-                    if len(seen) + 7 > 98:
-                        break
-            assert seen == [frame.id for frame in await whole][: len(seen)]
+            assert seen == await whole
 
     run(tmp_path, numbered(TURNS), scenario)
 
@@ -194,7 +193,7 @@ def test_two_clients_of_one_session_see_the_same(tmp_path: Path) -> None:
             await other.watch("s")
             first, second = group.create_task(one.to_reply()), group.create_task(other.to_reply())
             async with gate.client() as asking:
-                await asking.say("s", "go", agent="coder")
+                await asking.say("s", "go", agent="coder", limits=MANY_TURNS)
             assert await first == await second
             assert isinstance(first.result()[-1], ReplyFrame)
 
@@ -422,7 +421,7 @@ def test_cancelling_by_session_ends_what_runs(tmp_path: Path) -> None:
     async def scenario(gate: Served) -> None:
         async with gate.client() as client:
             await client.watch("s")
-            await client.say("s", "go", agent="coder")
+            await client.say("s", "go", agent="coder", limits=MANY_TURNS)
             await client.until(EventFrame)
             await client.send(Cancel(session="s", ref="c"))
             frames: list[str] = []

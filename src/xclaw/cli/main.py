@@ -172,6 +172,31 @@ def agents(
 
 
 @app.command()
+def route(
+    text: Annotated[
+        str | None, typer.Argument(help="The request.", metavar="TEXT", show_default=False)
+    ] = None,
+    rules: Annotated[bool, typer.Option("--rules", help="Show the rules instead.")] = False,
+    check: Annotated[
+        str | None,
+        typer.Option("--check", help="Route the labelled requests of this file; - is stdin.", metavar="FILE"),
+    ] = None,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Explain who would answer a request: by which rule, by which words, and why no other."""
+    from xclaw.cli import route as routing
+
+    if (text is not None) + rules + (check is not None) != 1:
+        raise typer.BadParameter("give one of TEXT, --rules and --check FILE")
+    if check is not None:
+        _end(lambda: routing.check(check, workspace, as_json=as_json), _report(as_json))
+    if rules:
+        _end(lambda: routing.show_rules(workspace, as_json=as_json), _report(as_json))
+    _end(lambda: routing.explain(text or "", workspace, as_json=as_json), _report(as_json))
+
+
+@app.command()
 def doctor(workspace: Workspace = None, as_json: AsJson = False) -> None:
     """Check whether everything that is needed works, without spending anything."""
     from xclaw.cli.doctor import check

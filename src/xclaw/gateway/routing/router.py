@@ -51,9 +51,14 @@ class Router:
         self._order = order
         self._model = model
 
+    def named(self, written: str) -> str | None:
+        """The agent that may be routed to, or the orchestrator, that `written` means; None for nobody."""
+        name = self._resolve(written)
+        return name if name is not None and (name in self._agents or name == ORCHESTRATOR) else None
+
     async def route(self, text: str) -> Decision:
         """Never raises but when cancelled: a router model that fails leaves the request to the orchestrator."""
-        mention = find_mention(text, self._known)
+        mention = find_mention(text, self.named)
         if mention is not None and len(mention.agents) == 1:
             agent = mention.agents[0]
             return Decision(
@@ -82,10 +87,6 @@ class Router:
             if said.by != "default":
                 break
         return Decision(route, text, considered)
-
-    def _known(self, written: str) -> str | None:
-        name = self._resolve(written)
-        return name if name is not None and (name in self._agents or name == ORCHESTRATOR) else None
 
 
 def _joined(before: Route, said: Route) -> Route:

@@ -104,6 +104,16 @@ def test_a_body_that_is_not_what_it_should_be_is_refused_by_field(
     at_the_api(tmp_path, body)
 
 
+@pytest.mark.parametrize("user", ["Alice", "a:b", "-", "..%2F", "%00", "alice%0Ax"])
+def test_a_user_who_can_not_be_is_refused(tmp_path: Path, user: str) -> None:
+    async def body(scene: Scene) -> None:
+        got = await scene.owner.get(f"/sessions?user={user}")
+        assert got.error == (400, "bad_request")
+        assert "?user" in got.json["error"]["message"]
+
+    at_the_api(tmp_path, body)
+
+
 @pytest.mark.parametrize(
     "raw",
     [b"", b"{", b"{" * 5_000, b"[" * 100_000, b'{"text": "\xff"}', b'{"text": "\\ud800"}', b"NaN", b"null"],
@@ -133,18 +143,18 @@ def test_fields_of_a_later_version_are_left_out(tmp_path: Path) -> None:
         ("/sessions/s/messages", {"text": "  \n"}, "refused"),
         ("/sessions/s/messages", {"text": "x", "agent": "nobody"}, "refused"),
         ("/sessions/s/messages", {"text": "x", "models": ["no-such-provider:m"]}, "refused"),
-        ("/sessions/a:b/messages", {"text": "x"}, "bad_request"),
-        ("/sessions/%20/messages", {"text": "x"}, "bad_request"),
-        ("/sessions/%00/messages", {"text": "x"}, "bad_request"),
-        (f"/sessions/{'s' * 201}/messages", {"text": "x"}, "bad_request"),
-        ("/runs", {"text": "x", "session": "team:coder:s"}, "bad_request"),
+        ("/sessions/a:b/messages", {"text": "x"}, "not_found"),
+        ("/sessions/%20/messages", {"text": "x"}, "not_found"),
+        ("/sessions/%00/messages", {"text": "x"}, "not_found"),
+        (f"/sessions/{'s' * 201}/messages", {"text": "x"}, "not_found"),
+        ("/runs", {"text": "x", "session": "team:coder:s"}, "refused"),
     ],
 )
 def test_a_message_that_can_never_be_answered_is_refused_before_it_is_stored(
     tmp_path: Path, path: str, sent: object, code: str
 ) -> None:
     async def body(scene: Scene) -> None:
-        assert (await scene.owner.post(path, sent)).error == (400, code)
+        assert (await scene.owner.post(path, sent)).error == (404 if code == "not_found" else 400, code)
         assert await scene.served.gateway.sessions.pending() == []
 
     at_the_api(tmp_path, body)
@@ -235,7 +245,7 @@ def test_another_users_things_are_not_there(tmp_path: Path) -> None:
         assert (await bob.get("/sessions?user=alice")).error == (403, "not_allowed")
         assert (await bob.post("/sessions/demo/messages?user=alice", {"text": "x"})).error[0] == 403
         for trick in ("user:alice:demo", "user%3Aalice%3Ademo", "team:skeptic:user:alice:demo"):
-            assert (await bob.get(f"/sessions/{trick}")).error == (400, "bad_request")
+            assert (await bob.get(f"/sessions/{trick}")).error == (404, "not_found")
         await bob.ask("demo", "what is my code?")
         assert "1234" not in str(scene.provider.requests[1].body)
         assert (await alice.get(f"/runs/{run}")).json["outcome"] == "success"

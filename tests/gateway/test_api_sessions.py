@@ -40,7 +40,7 @@ def test_a_session_can_be_named_and_deleted(tmp_path: Path) -> None:
         named = await scene.owner.call("PATCH", "/sessions/s", {"title": " 我的  notes "})
         assert named.json["title"] == "我的 notes"
         assert (await scene.owner.get("/sessions")).rows[0]["title"] == "我的 notes"
-        for wrong in ("", "  ", "a\x00b", "x" * 201):
+        for wrong in ("", "  ", "\x00", "x" * 201):
             assert (await scene.owner.call("PATCH", "/sessions/s", {"title": wrong})).status == 400
         assert (await scene.owner.delete("/sessions/s")).status == 204
         for path in ("/sessions/s", f"/messages/{accepted['request']}"):

@@ -104,7 +104,7 @@ def test_the_events_of_a_run_are_those_of_its_tree_and_end_with_its_reply(tmp_pa
     at_the_api(tmp_path, body)
 
 
-@pytest.mark.parametrize("given", ["x", "-1", "1.5", "9" * 40, "٣"])
+@pytest.mark.parametrize("given", ["x", "-1", "1.5", "9" * 40, "9" * 19, "0" * 40, "٣"])
 def test_an_id_that_is_none_is_refused(tmp_path: Path, given: str) -> None:
     async def body(scene: Scene) -> None:
         got = await scene.owner.get("/sessions/s/events", Last_Event_ID=given)

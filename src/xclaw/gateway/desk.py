@@ -159,10 +159,11 @@ class SessionDesk:
         )
 
     async def rename(self, conversation: str, title: str) -> SessionView:
-        """Give it another title. Raises `UsageError` for one that says nothing or too much."""
-        title = " ".join(title.split())
-        if not title or len(title) > MAX_TITLE or not title.isprintable():
-            raise UsageError(f"a title has 1 to {MAX_TITLE} printable characters")
+        """Give it another title, on one line and without what nobody sees. Raises `UsageError` for one that
+        says nothing or too much."""
+        title = "".join(letter for letter in " ".join(title.split()) if letter.isprintable())
+        if not title or len(title) > MAX_TITLE:
+            raise UsageError(f"a title has 1 to {MAX_TITLE} characters that can be seen")
         main = _main(await self._rows(conversation))
         await self._sessions.rename(main.session_id, title)
         return await self.show(conversation)

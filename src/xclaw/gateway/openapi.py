@@ -51,7 +51,8 @@ def openapi_document(routes: Sequence[AnyRoute]) -> Json:
     schemas = _Schemas(routes)
     paths: dict[str, dict[str, object]] = {}
     for route in routes:
-        paths.setdefault(route.full_path, {})[route.method.lower()] = _operation(route, schemas)
+        links = _links(route, routes, schemas)
+        paths.setdefault(route.full_path, {})[route.method.lower()] = _operation(route, schemas, links)
     return {
         "openapi": "3.1.0",
         "info": {"title": "xclaw", "version": API_VERSION, "description": _ABOUT},
@@ -106,7 +107,7 @@ class _Schemas:
     def __init__(self, routes: Iterable[AnyRoute]) -> None:
         types: list[object] = [ErrorAnswer]
         for route in routes:
-            types += [route.query, route.answer] if route.is_json else [route.query]
+            types += [route.query, route.answer] if route.is_described else [route.query]
             if route.has_body:
                 types.append(route.body)
         self._types = [each for number, each in enumerate(types) if each not in types[:number]]
@@ -128,7 +129,22 @@ class _Schemas:
         return cast("dict[str, Json]", schema["properties"]), cast("Sequence[str]", schema["required"])
 
 
-def _operation(route: AnyRoute, schemas: _Schemas) -> Json:
+def _links(route: AnyRoute, routes: Iterable[AnyRoute], schemas: _Schemas) -> Json:
+    """Where to go on with what a route answers: those whose parameters are among its fields."""
+    if not (route.is_json and schemas.name(route.answer)):
+        return {}
+    fields, _ = schemas.fields(route.answer)
+    return {
+        other.name: {
+            "operationId": other.name,
+            "parameters": {name: f"$response.body#/{name}" for name in other.parameters},
+        }
+        for other in routes
+        if other is not route and other.parameters and set(other.parameters) <= fields.keys()
+    }
+
+
+def _operation(route: AnyRoute, schemas: _Schemas, links: Json) -> Json:
     operation: Json = {
         "operationId": route.name,
         "tags": [route.group],
@@ -138,7 +154,7 @@ def _operation(route: AnyRoute, schemas: _Schemas) -> Json:
             *_query_parameters(route, schemas),
             *_header_parameters(route),
         ],
-        "responses": _responses(route, schemas),
+        "responses": _responses(route, schemas, links),
         "x-scope": route.scope,
     }
     if route.details:
@@ -179,20 +195,22 @@ def _query_parameters(route: AnyRoute, schemas: _Schemas) -> list[Json]:
 def _header_parameters(route: AnyRoute) -> list[Json]:
     return [
         {
-            "name": name,
+            "name": header.name,
             "in": "header",
             "required": False,
-            "description": description,
-            "schema": {"type": "string", "maxLength": 200},
+            "description": header.about,
+            "schema": {"type": "string", "pattern": header.pattern},
         }
-        for name, description in route.headers
+        for header in route.headers
     ]
 
 
-def _responses(route: AnyRoute, schemas: _Schemas) -> Json:
+def _responses(route: AnyRoute, schemas: _Schemas, links: Json) -> Json:
     good: Json = {"description": http.HTTPStatus(route.status).phrase}
+    if links:
+        good["links"] = links
     if route.answer is not None:
-        schema = schemas.of(route.answer) if route.is_json else _text_schema(route)
+        schema = schemas.of(route.answer) if route.is_described else _text_schema(route)
         good["content"] = {media_type: {"schema": schema} for media_type in route.media_types}
     responses: Json = {str(route.status): good}
     for status in sorted({*_COMMON_REFUSALS, *route.refusals, *(_OF_BODIES if route.has_body else ())}):

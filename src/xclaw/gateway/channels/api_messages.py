@@ -14,7 +14,7 @@ from xclaw.contracts.messages import Message
 from xclaw.contracts.results import Outcome
 from xclaw.contracts.sessions import Inbound, Manner
 from xclaw.gateway.channels.api_errors import ApiRefusal
-from xclaw.gateway.channels.api_route import AnyRoute, ApiRoute, Call, Name, Nothing, Whose
+from xclaw.gateway.channels.api_route import AnyRoute, ApiRoute, Call, HeaderUse, Name, Nothing, Whose
 from xclaw.gateway.desk import client_name
 from xclaw.gateway.gateway import Gateway
 from xclaw.gateway.names import MAX_CHARACTERS
@@ -84,6 +84,7 @@ class MessageAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def say(call: Call[MessageBody, Whose]) -> Accepted:
+    _ = call.key  # refuses a name that none can have
     return await _dispatch(call, call.path["session"], _client_id(call))
 
 
@@ -122,8 +123,6 @@ async def drop_message(call: Call[Nothing, Whose]) -> None:
 
 
 async def _dispatch(call: Call[MessageBody, Whose], session: str, client_id: str) -> Accepted:
-    if session:
-        call.key_of(session)
     body = call.body
     limits = Limits(body.limits.max_turns, body.limits.timeout_s, body.limits.max_tokens, body.limits.max_usd)
     wishes = Wishes(body.agent, body.models, limits, body.manner, client_id)
@@ -148,8 +147,8 @@ def _client_id(call: Call[MessageBody, Whose]) -> str:
     named, key = call.body.client_id, call.headers.get(IDEMPOTENCY_KEY, "")
     if named and key and named != key:
         raise ApiRefusal("bad_request", "`client_id` and the header Idempotency-Key differ; send one of them")
-    if len(key) > MAX_CHARACTERS or not key.isprintable():
-        raise ApiRefusal("bad_request", f"Idempotency-Key has at most {MAX_CHARACTERS} printable characters")
+    if len(key) > MAX_CHARACTERS or not key.isascii() or not key.isprintable():
+        raise ApiRefusal("bad_request", f"Idempotency-Key has at most {MAX_CHARACTERS} letters of ASCII")
     return named or key
 
 
@@ -176,7 +175,9 @@ async def _ending(gateway: Gateway, run_id: str) -> tuple[str, str]:
     return (ended.result.text, ended.result.reason) if ended else ("", "")
 
 
-_IDEMPOTENCY_KEY = (("Idempotency-Key", "Another way to give a `client_id`."),)
+_IDEMPOTENCY_KEY = (
+    HeaderUse("Idempotency-Key", "Another way to give a `client_id`.", r"^[\x20-\x7e]{0,200}$"),
+)
 
 MESSAGES: tuple[AnyRoute, ...] = (
     ApiRoute(

@@ -9,7 +9,6 @@ import msgspec
 from starlette.datastructures import Headers
 
 from xclaw.contracts.errors import UsageError
-from xclaw.contracts.sessions import OWNER
 from xclaw.gateway.channels.api_errors import ApiRefusal
 from xclaw.gateway.desk import SessionDesk
 from xclaw.gateway.gateway import Gateway
@@ -38,7 +37,10 @@ Name = Annotated[str, msgspec.Meta(max_length=200)]
 class Whose(msgspec.Struct, frozen=True, kw_only=True):
     """The query of what belongs to a user."""
 
-    user: Annotated[Name, msgspec.Meta(description="Another user's things. For admins.")] = ""
+    user: Annotated[
+        Annotated[str, msgspec.Meta(pattern="^([a-z0-9][a-z0-9_.-]{0,63})?$")],
+        msgspec.Meta(description="Another user's things. For admins."),
+    ] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +62,20 @@ class Call(Generic[ReadBody, ReadQuery]):
 
     @property
     def key(self) -> str:
-        """The conversation that `{session}` names. Raises `ApiRefusal` for a name that is none."""
-        return self.key_of(self.path["session"])
-
-    def key_of(self, session: str) -> str:
-        """The conversation that a session's name means. Raises `ApiRefusal` for a name that is none."""
+        """The conversation that `{session}` names. Raises `ApiRefusal` for a name that none can have."""
         try:
-            return conversation_key(session, self.user)
+            return conversation_key(self.path["session"], self.user)
         except UsageError as error:
-            raise ApiRefusal("bad_request", str(error)) from None
+            raise ApiRefusal("not_found", str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderUse:
+    """A header that a route looks at."""
+
+    name: str
+    about: str
+    pattern: str
 
 
 @dataclass(frozen=True)
@@ -93,8 +100,8 @@ class ApiRoute(Generic[Body, Query]):
     scope: Scope = "chat"
     refusals: tuple[int, ...] = ()
     """Statuses of its own, beside those that every route has."""
-    headers: tuple[tuple[str, str], ...] = ()
-    """Headers that it looks at, each with what it is for."""
+    headers: tuple[HeaderUse, ...] = ()
+    """Headers that it looks at."""
     at_root: bool = False
     details: str = ""
 
@@ -114,6 +121,11 @@ class ApiRoute(Generic[Body, Query]):
     @property
     def is_json(self) -> bool:
         return self.answer is not None and self.media_types == ("application/json",)
+
+    @property
+    def is_described(self) -> bool:
+        """Whether the answer has a type of its own, and is not just text or bytes."""
+        return self.answer not in (None, str, bytes)
 
     @property
     def has_body(self) -> bool:
@@ -152,6 +164,4 @@ def user_of(identity: Identity, query: msgspec.Struct) -> str:
         return identity.user
     if "admin" not in identity.scopes:
         raise ApiRefusal("not_allowed", "only a token with the scope admin may name another user")
-    if wanted != OWNER and (":" in wanted or not wanted.isprintable()):
-        raise ApiRefusal("bad_request", "`user` is no user's name")
-    return wanted
+    return wanted.rstrip("\n")  # which a pattern's end lets through

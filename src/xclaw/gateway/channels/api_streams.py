@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import msgspec
 from starlette.responses import Response
@@ -11,7 +11,7 @@ from xclaw.contracts.channels import Happened, Outgoing, Reply
 from xclaw.contracts.events import Entry, RunEnded
 from xclaw.contracts.journal import RunRow
 from xclaw.gateway.channels.api_errors import ApiRefusal
-from xclaw.gateway.channels.api_route import AnyRoute, ApiRoute, Call, Nothing, Whose
+from xclaw.gateway.channels.api_route import AnyRoute, ApiRoute, Call, HeaderUse, Nothing, Whose
 from xclaw.gateway.channels.api_runs import own_run, session_of
 from xclaw.gateway.channels.sse import MEDIA_TYPE, EventStream, Opening, Pace
 from xclaw.gateway.frames import frame_of
@@ -19,6 +19,7 @@ from xclaw.gateway.wire import DeltaFrame, EventFrame, ReplyFrame, ServerFrame
 
 LAST_EVENT_ID = "last-event-id"
 MAX_ID = 2**63 - 1
+MAX_DIGITS = 20
 
 
 class EventsQuery(Whose, frozen=True, kw_only=True):
@@ -30,7 +31,7 @@ class EventsQuery(Whose, frozen=True, kw_only=True):
 
 async def session_events(call: Call[Nothing, EventsQuery]) -> EventStream:
     session = call.path["session"]
-    _ = call.key  # refuses a name that is none before anything is sent
+    _ = call.key  # refuses a name that none can have
     return _stream(call, _session_watch(call, session, _after(call)))
 
 
@@ -61,7 +62,7 @@ def _after(call: Call[Nothing, EventsQuery]) -> int | None:
     text = call.headers.get(LAST_EVENT_ID, "").strip()
     if not text:
         return call.query.after
-    if not (text.isascii() and text.isdigit()) or int(text[:20]) > MAX_ID:
+    if not (text.isascii() and text.isdigit() and len(text) < MAX_DIGITS) or int(text) > MAX_ID:
         raise ApiRefusal("bad_request", "the header Last-Event-ID is the `id` of an event of this stream")
     return int(text)
 
@@ -96,6 +97,16 @@ def _outgoing(entry: Entry, root: RunRow, session: str) -> Outgoing:
     if isinstance(entry.event, RunEnded) and entry.address.run_id == root.run_id:
         return Reply(root.message_id, session, entry, entry.event)
     return Happened(root.message_id, session, entry)
+
+
+class SentEvent(msgspec.Struct, frozen=True):
+    """One server-sent event."""
+
+    data: str
+    """The frame, as JSON."""
+    event: Literal["event", "delta", "reply", "error"] = "event"
+    id: str = ""
+    """Of a stored one."""
 
 
 class SessionFrames:
@@ -147,7 +158,7 @@ _EVENTS = (
     "is the frame. Stored ones have an `id`: sent back as `Last-Event-ID`, it brings everything after it, "
     "once each, in order."
 )
-_HEADERS = (("Last-Event-ID", "The id of the last event that came."),)
+_HEADERS = (HeaderUse("Last-Event-ID", "The id of the last event that came.", "^[0-9]{0,18}$"),)
 
 STREAMS: tuple[AnyRoute, ...] = (
     ApiRoute(
@@ -156,11 +167,11 @@ STREAMS: tuple[AnyRoute, ...] = (
         session_events,
         "sessions",
         "What happens in a session",
-        str,
+        SentEvent,
         media_types=(MEDIA_TYPE,),
         query=EventsQuery,
         headers=_HEADERS,
-        details=_EVENTS + " Without `after`: from now on.",
+        details=_EVENTS + " Without `after`: from now on, also of one that nothing was said in yet.",
     ),
     ApiRoute(
         "GET",
@@ -168,7 +179,7 @@ STREAMS: tuple[AnyRoute, ...] = (
         run_events,
         "runs",
         "What happens in the tree of a run, up to its reply",
-        str,
+        SentEvent,
         media_types=(MEDIA_TYPE,),
         query=EventsQuery,
         headers=_HEADERS,

@@ -69,6 +69,8 @@ class PassageIndex:
     def put(self, source: Source, passages: Sequence[Passage]) -> None:
         """Replace a source. Vectors of texts that stay are kept; new ones are made here."""
 
+        rows = [_row(passage) for passage in passages]  # cutting into words takes long: not under the lock
+
         def work(base: sqlite3.Connection) -> None:
             known = _vectors(base, source.source)
             _delete(base, source.source)
@@ -76,8 +78,8 @@ class PassageIndex:
                 "INSERT INTO sources VALUES (?, ?, ?, ?)",
                 (source.source, source.stamp, source.digest, source.about),
             )
-            for passage in passages:
-                _insert(base, source.source, passage, known.get(storable(passage.text), ("", None)))
+            for passage, words, grams in rows:
+                _insert(base, source.source, passage, known.get(passage.text, ("", None)), (words, grams))
 
         self._change(work)
 
@@ -101,25 +103,31 @@ class PassageIndex:
         embedder = self._embedder
         if embedder is None:
             return 0
-        missing: list[tuple[int, str]] = self._read(
-            lambda base: base.execute(
-                "SELECT number, text FROM passages WHERE model != ? ORDER BY number LIMIT ?",
-                (embedder.name, most),
-            ),
-            [],
+        name = embedder.name
+        counted: list[tuple[int]] = self._read(
+            lambda base: base.execute("SELECT count(*) FROM passages WHERE model != ?", (name,)), [(0,)]
         )
-        for first in range(0, len(missing), _EMBEDDED_AT_ONCE):
-            part = missing[first : first + _EMBEDDED_AT_ONCE]
+        total, made = min(most, counted[0][0]), 0
+        while made < total:
+            part: list[tuple[int, str]] = self._read(
+                lambda base: base.execute(
+                    "SELECT number, text FROM passages WHERE model != ? LIMIT ?", (name, _EMBEDDED_AT_ONCE)
+                ),
+                [],
+            )
+            if not part:
+                break
             vectors = embedder.passages([text for _, text in part])
-            rows = [(embedder.name, vector, *row) for row, vector in zip(part, vectors, strict=True)]
+            rows = [(name, vector, *row) for row, vector in zip(part, vectors, strict=True)]
             self._change(
                 lambda base, rows=rows: _executemany(
                     base, "UPDATE passages SET model = ?, vector = ? WHERE number = ? AND text = ?", rows
                 )
             )
+            made += len(part)
             if progress is not None:
-                progress(first + len(part), len(missing))
-        return len(missing)
+                progress(min(made, total), total)
+        return made
 
     def count(self, source: str) -> int:
         rows: list[tuple[int]] = self._read(
@@ -237,20 +245,25 @@ def _delete(base: sqlite3.Connection, source: str) -> None:
     base.execute("DELETE FROM sources WHERE source = ?", (source,))
 
 
+def _row(passage: Passage) -> tuple[Passage, str, str]:
+    """A passage as it can be stored, with what it is found by."""
+    kept = Passage(
+        passage.key, storable(passage.text), storable(passage.place), storable(passage.author), passage.at
+    )
+    text = plain(f"{kept.place} {kept.text}")
+    return kept, " ".join(words_of(text)), " ".join(grams_of(text))
+
+
 def _insert(
-    base: sqlite3.Connection, source: str, passage: Passage, embedded: tuple[str, bytes | None]
+    base: sqlite3.Connection,
+    source: str,
+    passage: Passage,
+    embedded: tuple[str, bytes | None],
+    found_by: tuple[str, str],
 ) -> None:
-    text = storable(passage.text)
-    model, vector = embedded
-    place, author = storable(passage.place), storable(passage.author)
-    row = (source, passage.key, text, place, author, passage.at, model, vector)
     number = base.execute(
         "INSERT INTO passages (source, key, text, place, author, at, model, vector)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        row,
+        (source, passage.key, passage.text, passage.place, passage.author, passage.at, *embedded),
     ).lastrowid
-    words = plain(f"{place} {text}")
-    base.execute(
-        "INSERT INTO found (rowid, words, grams) VALUES (?, ?, ?)",
-        (number, " ".join(words_of(words)), " ".join(grams_of(words))),
-    )
+    base.execute("INSERT INTO found (rowid, words, grams) VALUES (?, ?, ?)", (number, *found_by))

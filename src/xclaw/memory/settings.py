@@ -16,6 +16,8 @@ class MemorySettings:
     """How many memories the orchestrator is shown with a message; 0: none."""
     meaning: Literal["auto", "off"] = "auto"
     """"auto": compare by meaning too where the embedder is installed (`xclaw[local]`)."""
+    embedder_threads: int = 1
+    """More are faster only where as many cores have nothing else to do."""
     durable: bool = True
     """Notes survive a power cut, which costs some milliseconds each; a crash they survive anyway."""
     max_note_chars: int = 2_000

@@ -1,7 +1,7 @@
 """What one clause tells somebody to do."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from xclaw.gateway.routing.clauses import Clause, is_verb, skip
@@ -71,7 +71,7 @@ def _gerund_act(clause: Clause, place: int, book: RuleBook, rules: Sequence[Rule
     for base in (stem, f"{stem}e"):
         unit = next(iter(book.terms.units((base,))))
         units = (*clause.units[:place], unit, *clause.units[place + 1 :])
-        act = _act_at(Clause(units, False, clause.question), place, rules)
+        act = _act_at(replace(clause, units=units), place, rules)
         if act is not None:
             return act
     return None
@@ -106,11 +106,21 @@ def _inside_noun(clause: Clause, place: int) -> bool:
     units = clause.units
     following = units[place + 1] if place + 1 < len(units) else Unit("")
     before = units[place - 1] if place else Unit("")
-    if following.is_any("noun_tails") or before.is_any("attributive") or before.text == "的":
+    if (
+        _is_said_of(following)
+        or following.is_any("noun_tails")
+        or before.is_any("attributive")
+        or before.text == "的"
+    ):
         return True
     if any(unit.is_any("narrative") for unit in units[max(0, place - 2) : place]):
         return not before.text.endswith("来")
     return _is_modifier(clause, place)
+
+
+def _is_said_of(following: Unit) -> bool:
+    """ "运行很慢": how something is done, not what to do."""
+    return following.text[:1] in ("很", "太") and len(following.text) > 1
 
 
 def _is_modifier(clause: Clause, place: int) -> bool:

@@ -1,7 +1,7 @@
 """Sentences cut into clauses, so that each asks for one thing at most."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xclaw.gateway.routing.lexicon import Unit
 from xclaw.gateway.routing.request_words import RequestWords, Sentence
@@ -19,10 +19,16 @@ class Clause:
     question: bool
     sequel: bool = False
     """It begins with "then", or stands behind an arrow."""
+    before: tuple[Unit, ...] = ()
+    """The clause in front of it, which "it" may mean."""
 
 
 def clauses_of(request: RequestWords, book: RuleBook) -> tuple[Clause, ...]:
-    return tuple(clause for sentence in request.sentences for clause in _clauses(sentence, book))
+    clauses = [clause for sentence in request.sentences for clause in _clauses(sentence, book)]
+    return tuple(
+        replace(clause, before=clauses[index - 1].units if index else ())
+        for index, clause in enumerate(clauses)
+    )
 
 
 def is_verb(unit: Unit) -> bool:
@@ -70,9 +76,10 @@ def _is_sequel(units: Sequence[Unit]) -> bool:
 def _pieces(units: Sequence[Unit], cuts: Iterable[int]) -> Iterator[tuple[Unit, ...]]:
     begin = 0
     for cut in (*cuts, len(units)):
-        piece = tuple(units[begin:cut])
-        if any(unit.text not in (",", "、") for unit in piece):
-            yield piece
+        while begin < cut and units[begin].text in (",", "、"):
+            begin += 1
+        if begin < cut:
+            yield tuple(units[begin:cut])
         begin = cut
 
 

@@ -14,8 +14,17 @@ def named_object(clause: Clause, verb: int, ask: str) -> tuple[str, ...] | None:
     """The words of the object that `ask` ("rule:number") wants, or None when the verb is about something else."""
     wanted = f"object:{ask}"
     if clause.chinese:
-        return _chinese_object(clause.units, verb, wanted)
-    return _english_object(clause.units[verb + 1 :], wanted, f"part:{ask}")
+        described = _object_units(clause.units, verb) or _told_before(clause)
+        return _chinese_object(described, wanted)
+    described = clause.units[verb + 1 :]
+    if all(unit.is_any("objects_first", "tail_words", "particles") for unit in described):
+        return _wanted_in(_told_before(clause), wanted)
+    return _english_object(described, wanted, f"part:{ask}")
+
+
+def _told_before(clause: Clause) -> Sequence[Unit]:
+    """What "it" means: "The README is outdated, please update it"; nothing after another order."""
+    return () if any(map(is_verb, clause.before)) else clause.before
 
 
 def is_made(clause: Clause, verb: int) -> bool:
@@ -65,8 +74,7 @@ def _head(phrase: Sequence[Unit]) -> Unit:
     return Unit("")
 
 
-def _chinese_object(units: Sequence[Unit], verb: int, wanted: str) -> tuple[str, ...] | None:
-    described = _object_units(units, verb)
+def _chinese_object(described: Sequence[Unit], wanted: str) -> tuple[str, ...] | None:
     head = _after_particle(described)
     found = _wanted_in(head, wanted)
     if (

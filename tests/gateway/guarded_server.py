@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, StreamingRespon
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from xclaw.gateway.connections import ConnectionConfig
+from xclaw.gateway.connections import ConnectionConfig, GatewayWebSocket
 from xclaw.gateway.guards import Guards, identity_of
 from xclaw.gateway.settings import GatewaySettings
 from xclaw.gateway.tokens import TokenBook
@@ -31,9 +31,11 @@ class Seen:
     requests: list[str] = field(default_factory=list[str])
     messages: list[str] = field(default_factory=list[str])
     dropped: int = 0
+    has_dropped: asyncio.Event = field(default_factory=asyncio.Event)
 
     def drop(self) -> None:
         self.dropped += 1
+        self.has_dropped.set()
 
 
 @dataclass(slots=True)
@@ -66,6 +68,7 @@ async def echo(request: Request) -> JSONResponse:
 async def flood(_request: Request) -> StreamingResponse:
     async def parts() -> AsyncGenerator[bytes]:
         while True:
+            await asyncio.sleep(0)  # what is sent to nobody does not wait
             yield b"x" * 65_536
 
     return StreamingResponse(parts(), media_type="text/event-stream")
@@ -120,7 +123,9 @@ def seen_by(app: Any) -> Seen:
 
 
 @asynccontextmanager
-async def served(home: Path, **settings: Any) -> AsyncGenerator[Served]:
+async def served(
+    home: Path, ws: type[asyncio.Protocol] = GatewayWebSocket, **settings: Any
+) -> AsyncGenerator[Served]:
     """A gateway's outside, as long as the block lasts."""
     book = TokenBook(home / "gateway-token", home / "tokens.json")
     token, _ = book.ensure()
@@ -128,7 +133,9 @@ async def served(home: Path, **settings: Any) -> AsyncGenerator[Served]:
     chosen = GatewaySettings(port=0, drain_s=1, **settings)
     listener = socket.create_server(("127.0.0.1", 0), backlog=512)
     guards = Guards(app_of(seen), chosen, book)
-    server = uvicorn.Server(ConnectionConfig(guards, chosen, seen.drop))
+    config = ConnectionConfig(guards, chosen, seen.drop)
+    config.ws = ws
+    server = uvicorn.Server(config)
     failure: Exception | None = None
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         group.create_task(server.serve(sockets=[listener]))
@@ -238,6 +245,13 @@ def masked(opcode: int, payload: bytes, *, fin: bool = True) -> bytes:
     if len(payload) < 126:
         return bytes([first, 0x80 | len(payload)]) + MASK + payload
     return bytes([first, 0x80 | 127]) + len(payload).to_bytes(8, "big") + MASK + payload
+
+
+async def talking(client: Client, gateway: Served) -> None:
+    """Open the WebSocket, up to its first message."""
+    await client.send(upgrade(gateway.bearer))
+    assert (await client.answer()).status == 101
+    assert await client.frame() == (1, b"owner")
 
 
 def run_served(home: Path, body: Callable[[Served], Any], **settings: Any) -> None:

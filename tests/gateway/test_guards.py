@@ -366,13 +366,13 @@ def test_a_message_of_a_hundred_megabytes_is_refused_and_the_connection_goes_on(
 
 def test_a_body_that_comes_byte_by_byte_is_given_up(tmp_path: Path) -> None:
     async def body(gateway: Served) -> None:
-        sent = ("Content-Type: application/json", gateway.bearer, "Content-Length: 1000")
+        sent = ("Content-Type: application/json", gateway.bearer, "Content-Length: 1000000")
         async with connected(gateway) as client, asyncio.timeout(10), asyncio.TaskGroup() as group:
 
             async def trickle() -> None:
                 while True:
                     await client.send(b"x")
-                    await asyncio.sleep(0.01)
+                    await asyncio.sleep(0)
 
             await client.send(head("/runs", *sent, method="POST"))
             task = group.create_task(trickle())

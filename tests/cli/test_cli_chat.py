@@ -56,7 +56,7 @@ def test_commands_are_obeyed_and_cost_nothing(xclaw: Xclaw) -> None:
     assert "4 model calls" in out
     assert "└─ coder  delegate  success" in out
     assert "optimizer " in out
-    assert "/cost    what this chat has used" in out
+    assert "/cost      what this chat has used" in out
     assert out.count("All done") == 1
 
 

@@ -68,11 +68,13 @@ def chat(options: ChatOptions) -> int:
     return DONE if keyboard.interactive else conversation.code
 
 
+class ToldToEnd(SystemExit):
+    """SIGTERM: whoever sends it wants the work to end."""
+
+
 def _leave(number: int, _frame: FrameType | None) -> None:
-    """SIGTERM, or the terminal went away: leave by the way that closes everything."""
-    if number == signal.SIGTERM:
-        raise KeyboardInterrupt
-    sys.exit(INTERRUPTED)
+    """SIGTERM, or the terminal went away, which ends no run: leave by the way that closes everything."""
+    raise ToldToEnd(INTERRUPTED) if number == signal.SIGTERM else SystemExit(INTERRUPTED)
 
 
 def _finder(options: ChatOptions, settings: "Settings", keyboard: Keyboard) -> "Finder":

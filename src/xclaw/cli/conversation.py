@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xclaw.cli.background import Background
-from xclaw.cli.chat import COMMANDS
+from xclaw.cli.chat import COMMANDS, ToldToEnd
 from xclaw.cli.chat_commands import ASKED_OF_GATEWAY
 from xclaw.cli.failures import (
     DONE,
@@ -69,15 +69,15 @@ class Conversation:
         """The exit code of the last message that did not succeed."""
 
     def run(self, session: str) -> None:
-        """Take what is typed or piped in until it ends. Interrupted from outside, ends what it waits for."""
+        """Take what is typed or piped in until it ends. Told to end, it ends what it waits for."""
         self._session = session
         try:
             for message in self._keyboard.messages():
                 if not self.take(message) or self._leaving:
                     break
-        except KeyboardInterrupt:
+        except ToldToEnd:
             self._stop_everything()
-            sys.exit(INTERRUPTED)
+            raise
 
     def take(self, message: str) -> bool:
         """Answer a message or obey a command; false when the chat is over."""

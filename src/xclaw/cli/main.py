@@ -312,6 +312,38 @@ def config(
     _end(lambda: show_config(action, key, workspace, as_json=as_json), _report(as_json))
 
 
+@app.command()
+def token(
+    action: Annotated[
+        Literal["add", "list", "revoke"], typer.Argument(help="Give one out, show all, or end some.")
+    ],
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="For `add` a user; for `revoke` a token's id, or a user.", metavar="NAME", show_default=False
+        ),
+    ] = None,
+    scope: Annotated[
+        str | None,
+        typer.Option(
+            "--scope", help="chat (alone if not given), approve, admin; comma-separated.", metavar="SCOPES"
+        ),
+    ] = None,
+    expires: Annotated[
+        float | None, typer.Option("--expires", help="Ends after so many days.", metavar="DAYS", min=0)
+    ] = None,
+    note: Annotated[str | None, typer.Option("--note", help="What it is for.", metavar="TEXT")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tokens that let other users in; a new one is shown once. The owner's own is in a file."""
+    from xclaw.cli.token import manage_tokens
+
+    _end(
+        lambda: manage_tokens(action, name, scopes=scope, expires_days=expires, note=note, as_json=as_json),
+        _report(as_json),
+    )
+
+
 def _end(body: Callable[[], int], report: Report | None = None) -> None:
     raise typer.Exit(guarded(body) if report is None else guarded(body, report))
 

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
 
-from behaviour.harness import settings_for
 from xclaw.app import open_gateway
 from xclaw.contracts.channels import Channel
 from xclaw.gateway.gateway import Gateway
@@ -41,12 +41,17 @@ class Client:
 
     socket: ClientConnection
     hello: Hello
+    ids: list[int] = field(default_factory=list[int])
+    """Of all stored entries that came, in the order in which they did."""
 
     async def send(self, frame: Frame) -> None:
         await self.socket.send(encode(frame))
 
     async def next(self) -> ServerFrame:
-        return decode_server(await self.socket.recv())
+        frame = decode_server(await self.socket.recv())
+        if isinstance(frame, EventFrame | ReplyFrame):
+            self.ids.append(frame.id)
+        return frame
 
     async def until(self, kind: type[F], wanted: Callable[[F], bool] = lambda _: True) -> F:
         """The next frame of a kind; what comes before it is skipped."""
@@ -82,14 +87,16 @@ class Client:
     async def to_reply(self) -> list[EventFrame | ReplyFrame]:
         return await self.stored(lambda frame: isinstance(frame, ReplyFrame))
 
+    async def to_close(self) -> int | None:
+        """Read whatever comes until the server closes; its code."""
+        with suppress(ConnectionClosed):
+            while True:
+                await self.next()
+        return self.socket.close_code
+
     def abort(self) -> None:
         """Drop the connection without a word."""
         self.socket.transport.abort()
-
-    async def close_code(self) -> int | None:
-        """How the server closed it."""
-        await self.socket.wait_closed()
-        return self.socket.close_code
 
 
 @dataclass
@@ -129,11 +136,11 @@ class Served:
             yield Client(socket, hello)
 
 
-def gateway_settings(home: Path, *models: str, env: dict[str, str] | None = None, **gateway: object) -> Settings:
+def with_gateway(settings: Settings, **gateway: object) -> Settings:
     """Settings of a gateway on a free port."""
-    settings = settings_for(home, *models, env=env)
     own = {"port": 0, "drain_s": 1.0, **gateway}
-    return replace(settings, gateway=replace(settings.gateway, **own))  # pyright: ignore[reportArgumentType]
+    changed = replace(settings.gateway, **own)  # pyright: ignore[reportArgumentType] - test shorthand
+    return replace(settings, gateway=changed)
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ import typer
 
 from xclaw import __version__
 from xclaw.cli.failures import INTERRUPTED, MISUSED, LogLines, Report, guarded, hold_interrupts
-from xclaw.cli.options import ChatOptions, OutputFormat, RunOptions, ServeOptions, takes
+from xclaw.cli.options import ChatOptions, OutputFormat, RunOptions, ServeOptions, TokenOptions, takes
 from xclaw.cli.streams import prepare_streams
 from xclaw.contracts.memory import Whose
 from xclaw.contracts.sessions import OWNER
@@ -77,9 +77,17 @@ def _serve(options: ServeOptions) -> None:
     _end(lambda: serve(options), _report(options.as_json))
 
 
+def _token(options: TokenOptions) -> None:
+    """Tokens that let other users in; a new one is shown once. The owner's own is in a file."""
+    from xclaw.cli.token import manage_tokens
+
+    _end(lambda: manage_tokens(options), _report(options.as_json))
+
+
 app.command("chat")(takes(ChatOptions, _chat))
 app.command("run")(takes(RunOptions, _run))
 app.command("serve")(takes(ServeOptions, _serve))
+app.command("token")(takes(TokenOptions, _token))
 
 
 @app.command()
@@ -310,38 +318,6 @@ def config(
     from xclaw.cli.config import show_config
 
     _end(lambda: show_config(action, key, workspace, as_json=as_json), _report(as_json))
-
-
-@app.command()
-def token(
-    action: Annotated[
-        Literal["add", "list", "revoke"], typer.Argument(help="Give one out, show all, or end some.")
-    ],
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            help="For `add` a user; for `revoke` a token's id, or a user.", metavar="NAME", show_default=False
-        ),
-    ] = None,
-    scope: Annotated[
-        str | None,
-        typer.Option(
-            "--scope", help="chat (alone if not given), approve, admin; comma-separated.", metavar="SCOPES"
-        ),
-    ] = None,
-    expires: Annotated[
-        float | None, typer.Option("--expires", help="Ends after so many days.", metavar="DAYS", min=0)
-    ] = None,
-    note: Annotated[str | None, typer.Option("--note", help="What it is for.", metavar="TEXT")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Tokens that let other users in; a new one is shown once. The owner's own is in a file."""
-    from xclaw.cli.token import manage_tokens
-
-    _end(
-        lambda: manage_tokens(action, name, scopes=scope, expires_days=expires, note=note, as_json=as_json),
-        _report(as_json),
-    )
 
 
 def _end(body: Callable[[], int], report: Report | None = None) -> None:

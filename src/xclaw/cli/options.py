@@ -193,6 +193,32 @@ class RunOptions(WorkOptions):
     ] = False
 
 
+@dataclass(frozen=True)
+class TokenOptions:
+    """What `xclaw token` takes."""
+
+    action: Annotated[
+        Literal["list", "add", "revoke"], typer.Argument(help="Show all, give one out, or end some.")
+    ] = "list"
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="For `add` a user; for `revoke` a token's id, or a user.", metavar="NAME", show_default=False
+        ),
+    ] = None
+    scope: Annotated[
+        str | None,
+        typer.Option(
+            help="What it may do: chat (alone if not given), approve, admin; with commas.", metavar="SCOPES"
+        ),
+    ] = None
+    expires: Annotated[
+        float | None, typer.Option(help="It ends after so many days.", metavar="DAYS", min=0)
+    ] = None
+    note: Annotated[str | None, typer.Option(help="What it is for.", metavar="TEXT")] = None
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False
+
+
 def takes(options: type[Options], command: Callable[[Options], None]) -> Callable[..., None]:
     """A Typer command whose options are the fields of `options`."""
 

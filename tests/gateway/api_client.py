@@ -11,7 +11,8 @@ from typing import Any, cast
 import aiohttp
 from yarl import URL
 
-from gateway.served import Served, gateway_settings, served
+from behaviour.harness import settings_for
+from gateway.served import Served, served, with_gateway
 from xclaw.testing import FakeProvider
 
 Json = dict[str, Any]
@@ -168,7 +169,7 @@ def at_the_api(
     async def main() -> None:
         async with asyncio.timeout(within_s), FakeProvider() as provider:
             env = {"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": provider.url}
-            settings = gateway_settings(home, "openai:fake", env=env, **gateway)
+            settings = with_gateway(settings_for(home, "openai:fake", env=env), **gateway)
             async with served(settings) as running, aiohttp.ClientSession() as http:
                 owner = Api(http, running.url, running.tokens.ensure()[0])
                 await body(Scene(running, provider, owner, home))

@@ -213,7 +213,10 @@ def _responses(route: AnyRoute, schemas: _Schemas, links: Json) -> Json:
         schema = schemas.of(route.answer) if route.is_described else _text_schema(route)
         good["content"] = {media_type: {"schema": schema} for media_type in route.media_types}
     responses: Json = {str(route.status): good}
-    for status in sorted({*_COMMON_REFUSALS, *route.refusals, *(_OF_BODIES if route.has_body else ())}):
+    refusals = {*_COMMON_REFUSALS, *route.refusals}
+    refusals.update(_OF_BODIES if route.has_body else ())
+    refusals.update((404,) if route.parameters else ())
+    for status in sorted(refusals):
         refused: Json = {"description": _REASONS[status]}
         if status >= 400:
             refused["content"] = {"application/json": {"schema": schemas.of(ErrorAnswer)}}

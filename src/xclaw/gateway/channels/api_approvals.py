@@ -108,7 +108,7 @@ APPROVALS: tuple[AnyRoute, ...] = (
         body=DecideBody,
         query=Whose,
         scope="approve",
-        refusals=(404, 409),
+        refusals=(409,),
         details="Exactly that call then runs, once, or does not. 409: it was answered before, or its run has ended.",
     ),
 )

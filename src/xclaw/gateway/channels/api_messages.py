@@ -37,7 +37,7 @@ class LimitsBody(msgspec.Struct, frozen=True, kw_only=True):
 class MessageBody(msgspec.Struct, frozen=True, kw_only=True):
     """A message for the session's agents."""
 
-    text: Annotated[str, msgspec.Meta(min_length=1)]
+    text: Annotated[str, msgspec.Meta(extra_json_schema={"pattern": r"\S"})]
     client_id: Annotated[
         Name,
         msgspec.Meta(description="Under one that was used before in the session it is the same message."),
@@ -50,7 +50,8 @@ class MessageBody(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = "queue"
     models: Annotated[
-        tuple[Name, ...], msgspec.Meta(max_length=16, description="The fallback chain, as provider:model.")
+        tuple[Annotated[Name, msgspec.Meta(min_length=1)], ...],
+        msgspec.Meta(max_length=16, description="The fallback chain, as provider:model."),
     ] = ()
     limits: LimitsBody = LimitsBody()
 
@@ -215,7 +216,6 @@ MESSAGES: tuple[AnyRoute, ...] = (
         "What became of a message",
         MessageAnswer,
         query=Whose,
-        refusals=(404,),
     ),
     ApiRoute(
         "DELETE",
@@ -225,6 +225,6 @@ MESSAGES: tuple[AnyRoute, ...] = (
         "Take back a message that waits",
         status=204,
         query=Whose,
-        refusals=(404, 409),
+        refusals=(409,),
     ),
 )

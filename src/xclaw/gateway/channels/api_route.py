@@ -99,7 +99,7 @@ class ApiRoute(Generic[Body, Query]):
     query: type[Query] = cast("type[Query]", Nothing)
     scope: Scope = "chat"
     refusals: tuple[int, ...] = ()
-    """Statuses of its own, beside those that every route has."""
+    """Statuses of its own, beside those of every route, and 404 of those with a parameter."""
     headers: tuple[HeaderUse, ...] = ()
     """Headers that it looks at."""
     at_root: bool = False

@@ -186,7 +186,6 @@ RUNS: tuple[AnyRoute, ...] = (
         "A run: how it ended, what it cost, what it delivered",
         RunAnswer,
         query=Whose,
-        refusals=(404,),
     ),
     ApiRoute(
         "GET",
@@ -196,7 +195,6 @@ RUNS: tuple[AnyRoute, ...] = (
         "Everything the journal has of a run's tree, what models saw included",
         tuple[EventFrame, ...],
         query=Whose,
-        refusals=(404,),
     ),
     ApiRoute(
         "POST",
@@ -207,7 +205,6 @@ RUNS: tuple[AnyRoute, ...] = (
         CancelledRun,
         body=CancelBody,
         query=Whose,
-        refusals=(404,),
     ),
     ApiRoute(
         "GET",
@@ -218,7 +215,6 @@ RUNS: tuple[AnyRoute, ...] = (
         bytes,
         media_types=(BINARY,),
         query=ArtifactQuery,
-        refusals=(404,),
         details="Only as it was delivered: a file that was changed since is not found.",
     ),
 )

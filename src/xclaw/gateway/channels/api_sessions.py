@@ -108,7 +108,6 @@ SESSIONS: tuple[AnyRoute, ...] = (
         "A session and its runs",
         SessionView,
         query=SessionQuery,
-        refusals=(404,),
     ),
     ApiRoute(
         "PATCH",
@@ -119,7 +118,6 @@ SESSIONS: tuple[AnyRoute, ...] = (
         SessionView,
         body=RenameBody,
         query=Whose,
-        refusals=(404,),
     ),
     ApiRoute(
         "DELETE",
@@ -129,7 +127,7 @@ SESSIONS: tuple[AnyRoute, ...] = (
         "Delete a session, its residents and all that was said",
         status=204,
         query=Whose,
-        refusals=(404, 409),
+        refusals=(409,),
         details="Delivered files stay. 409 while a run goes on.",
     ),
     ApiRoute(
@@ -141,7 +139,6 @@ SESSIONS: tuple[AnyRoute, ...] = (
         str,
         media_types=(MARKDOWN, JSON_LINES),
         query=ExportQuery,
-        refusals=(404,),
     ),
     ApiRoute(
         "POST",
@@ -152,7 +149,6 @@ SESSIONS: tuple[AnyRoute, ...] = (
         CancelledRuns,
         body=CancelBody,
         query=Whose,
-        refusals=(404,),
     ),
     ApiRoute(
         "GET",
@@ -162,7 +158,6 @@ SESSIONS: tuple[AnyRoute, ...] = (
         "The experts that were asked in a session, and what they remember",
         tuple[Resident, ...],
         query=Whose,
-        refusals=(404,),
     ),
     ApiRoute(
         "DELETE",
@@ -172,6 +167,6 @@ SESSIONS: tuple[AnyRoute, ...] = (
         "Let an expert forget",
         status=204,
         query=Whose,
-        refusals=(404, 409),
+        refusals=(409,),
     ),
 )

@@ -183,7 +183,7 @@ STREAMS: tuple[AnyRoute, ...] = (
         media_types=(MEDIA_TYPE,),
         query=EventsQuery,
         headers=_HEADERS,
-        refusals=(204, 404),
+        refusals=(204,),
         details=_EVENTS + " Without `after`: from its beginning. 204 when it has ended and nothing is left.",
     ),
 )

@@ -2,8 +2,8 @@
 
     xclaw serve --channel examples/file_inbox.py:FileInbox
 
-The folder is `inbox`, or what FILE_INBOX says. A file's name is the message's id: a file is answered
-once, also over restarts; to ask again, use another name. All files are one conversation.
+The folder is `inbox`, or what FILE_INBOX says. A file's name is its message's id: it is answered once,
+also over restarts. All files are one conversation.
 """
 
 import asyncio
@@ -15,8 +15,7 @@ from xclaw.contracts.channels import Door, Failed, Reply, Wishes
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.messages import Message
 
-LOOK_S = 0.5
-"""Seconds between two looks into the folder. A file that has not changed between them is complete."""
+LOOK_S = 0.5  # between two looks into the folder; a file that has not changed meanwhile is complete
 
 
 class FileInbox:
@@ -24,36 +23,37 @@ class FileInbox:
 
     def __init__(self) -> None:
         self._folder = Path(os.environ.get("FILE_INBOX", "inbox"))
-        self._seen: dict[Path, int] = {}
-        self._taken: set[Path] = set()
+        self._seen: dict[str, int] = {}
+        self._taken: set[str] = set()
 
     async def serve(self, door: Door) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         async with asyncio.TaskGroup() as answers:
             while True:
-                for file in self._complete():
-                    self._taken.add(file)
-                    answers.create_task(self._answer(door, file))
                 await asyncio.sleep(LOOK_S)
-
-    def _complete(self) -> list[Path]:
-        files = [file for file in sorted(self._folder.glob("*.txt")) if file not in self._taken]
-        open_files = {f: f.stat().st_mtime_ns for f in files if not f.with_suffix(".reply.md").exists()}
-        complete = [file for file, changed in open_files.items() if self._seen.get(file) == changed]
-        self._seen = open_files
-        return complete
+                try:
+                    files = {file.name: file.stat().st_mtime_ns for file in os.scandir(self._folder)}
+                except FileNotFoundError:  # one was taken away at this moment
+                    continue
+                for name in sorted(files.keys() - self._taken):
+                    new = name.endswith(".txt") and f"{name[:-4]}.reply.md" not in files
+                    if new and files[name] == self._seen.get(name):
+                        self._taken.add(name)
+                        answers.create_task(self._answer(door, self._folder / name))
+                self._seen = files
 
     async def _answer(self, door: Door, file: Path) -> None:
-        text = file.read_text("utf-8", errors="replace")
-        message = Message("", "inbox", self.name, text, time.time())
         try:
+            text = file.read_text("utf-8", errors="replace")
+            message = Message("", "inbox", self.name, text, time.time())
             accepted = await door.dispatch(message, Wishes(client_id=file.name))
-        except UsageError as refusal:
-            print(f"{file}: {refusal}")
-            return
+        except (OSError, UsageError) as refusal:
+            return print(f"{file}: {refusal}")
         async with door.watch(accepted.session_id, accepted.after) as happening:
             async for outgoing in happening:
                 if outgoing.request == accepted.message_id and isinstance(outgoing, Reply | Failed):
                     said = outgoing.text if isinstance(outgoing, Failed) else outgoing.ended.result.text
-                    file.with_suffix(".reply.md").write_text(f"{said}\n", "utf-8")
+                    part = file.with_suffix(".part")
+                    part.write_text(f"{said}\n", "utf-8")
+                    part.replace(file.with_suffix(".reply.md"))
                     return

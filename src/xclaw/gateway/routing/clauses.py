@@ -4,10 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from xclaw.gateway.routing.lexicon import Unit
+from xclaw.gateway.routing.own_text import CODE, QUOTED
 from xclaw.gateway.routing.request_words import RequestWords, Sentence
 from xclaw.gateway.routing.rules import RuleBook
 
 ACTS = ("building", "working", "looking")
+
+SHOWN = frozenset((CODE, QUOTED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,8 @@ class Clause:
 
 
 def clauses_of(request: RequestWords, book: RuleBook) -> tuple[Clause, ...]:
-    clauses = [clause for sentence in request.sentences for clause in _clauses(sentence, book)]
+    said = [sentence for sentence in request.sentences if not set(sentence.tokens) <= SHOWN]
+    clauses = [clause for sentence in said for clause in _clauses(sentence, book)]
     return tuple(
         replace(clause, before=clauses[index - 1].units if index else ())
         for index, clause in enumerate(clauses)

@@ -45,6 +45,8 @@ def find_mention(text: str, resolve: Callable[[str], str | None]) -> Mention | N
 
 def _leading(written: str, resolve: Callable[[str], str | None]) -> tuple[str, int] | None:
     """The agent whose name `written` begins with, and the name's length; the longest name wins."""
+    if not written[:1].strip():
+        return None
     for end in reversed(_possible_ends(written)):
         name = written[:end]
         agent = resolve(name)

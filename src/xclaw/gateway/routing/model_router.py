@@ -42,19 +42,32 @@ name the agent. Answer with one JSON object: {shape}"""
 
 
 @dataclass(slots=True)
-class _Spending:
-    """The `ReplySink` of the router's calls: adds up what failed attempts cost."""
+class _Tries:
+    """The `ReplySink` of the router's calls: adds up what they cost, and ends them after the second try."""
 
+    scope: asyncio.Timeout
     spend: Spend = Spend()
     text: list[str] = field(default_factory=list[str])
-    failures: int = 0
+    made: int = 0
+    told: int = 0
+    """Failed tries that a chain reported of the call that goes on."""
+    failure: str = ""
+    """How the last try failed."""
 
     def on_text(self, text: str) -> None:
         self.text.append(text)
 
     def on_attempt_failed(self, attempt: Attempt) -> None:
         self.spend += spend_of_call(attempt.usage, attempt.cost_usd)
-        self.failures += 1
+        self.made += 1
+        self.told += 1
+        self.failure = attempt.error
+        self.text.clear()
+        if self.made >= TRIES:  # a chain may try many times more; the user is waiting
+            self.scope.reschedule(asyncio.get_running_loop().time())
+
+    def begin(self) -> None:
+        self.told = 0
         self.text.clear()
 
 
@@ -87,39 +100,43 @@ class ModelRouter:
             near = await self._similarity.choose(text, agents, ORCHESTRATOR)
             if near is not None:
                 return near
-        sink = _Spending()
+        scope = asyncio.timeout(self._timeout_s)
+        tries = _Tries(scope)
         try:
-            async with asyncio.timeout(self._timeout_s):
-                return await self._asked(self._request(text, agents), agents, sink)
+            async with scope:
+                return await self._asked(self._request(text, agents), agents, tries)
         except TimeoutError:
-            self._charge_unfinished(text, agents, sink)
-            reason = f"{self._model.name} did not answer within {self._timeout_s:g} s"
+            if tries.made >= TRIES:
+                reason = f"{self._model.name} failed: {tries.failure}"
+            else:
+                self._charge_unfinished(text, agents, tries)
+                reason = f"{self._model.name} did not answer within {self._timeout_s:g} s"
         except XclawError as error:
-            self._charge(error, sink)
+            self._charge(error, tries)
             reason = f"{self._model.name} failed: {error}"
-        return Route(ORCHESTRATOR, "default", reason[:MAX_REPLY], spend=sink.spend)
+        return Route(ORCHESTRATOR, "default", _one_line(reason), spend=tries.spend)
 
-    async def _asked(self, request: ModelRequest, agents: Mapping[str, str], sink: _Spending) -> Route:
+    async def _asked(self, request: ModelRequest, agents: Mapping[str, str], tries: _Tries) -> Route:
         labels = (*agents, ORCHESTRATOR)
         messages = list(request.messages)
         answer, fault = "", ""
-        for _ in range(TRIES):
-            sink.text.clear()
-            sink.failures = 0
-            reply = await self._model.reply(replace(request, messages=tuple(messages)), sink)
-            sink.spend += spend_of_call(reply.usage, reply.cost_usd)
+        while tries.made < TRIES:
+            tries.begin()
+            reply = await self._model.reply(replace(request, messages=tuple(messages)), tries)
+            tries.made += 1
+            tries.spend += spend_of_call(reply.usage, reply.cost_usd)
             answer = reply.message.text
             named = named_label(answer, labels)
             if named.label:
                 reason = f"{reply.model} named {named.label!r}"
-                return Route(named.label, "model", reason, spend=sink.spend, reply=answer[:MAX_REPLY])
+                return Route(named.label, "model", reason, spend=tries.spend, reply=answer[:MAX_REPLY])
             fault = named.fault
             messages += (
                 AssistantMessage(answer[:MAX_REPLY]),
                 UserMessage(f"No: {fault}. Name exactly one of {', '.join(labels)}.", "runtime"),
             )
-        reason = f"{self._model.name} named nobody: {fault}"
-        return Route(ORCHESTRATOR, "default", reason, spend=sink.spend, reply=answer[:MAX_REPLY])
+        reason = _one_line(f"{self._model.name} named nobody: {fault}")
+        return Route(ORCHESTRATOR, "default", reason, spend=tries.spend, reply=answer[:MAX_REPLY])
 
     def _request(self, text: str, agents: Mapping[str, str]) -> ModelRequest:
         labels = [*agents, ORCHESTRATOR]
@@ -164,17 +181,20 @@ class ModelRouter:
             text = f"{text[:head]}\n[… {len(text) - head - tail} characters …]\n{text[-tail:]}"
         return f"<request>\n{text.replace('<', '‹').replace('>', '›')}\n</request>"
 
-    def _charge(self, error: XclawError, sink: _Spending) -> None:
-        """A single model reports its failure by raising alone; a chain has told the sink of each."""
-        if isinstance(error, ModelError) and error.usage is not None and not sink.failures:
+    def _charge(self, error: XclawError, tries: _Tries) -> None:
+        """A single model reports its failure by raising alone; a chain has told of each."""
+        if isinstance(error, ModelError) and error.usage is not None and not tries.told:
             cost = self._model.profile.cost_usd(error.usage.input_tokens, error.usage.output_tokens)
-            sink.spend += spend_of_call(error.usage, cost)
+            tries.spend += spend_of_call(error.usage, cost)
 
-    def _charge_unfinished(self, text: str, agents: Mapping[str, str], sink: _Spending) -> None:
+    def _charge_unfinished(self, text: str, agents: Mapping[str, str], tries: _Tries) -> None:
         """A call that ran out of time was paid for too; how much is an estimate, never 0."""
         shown = " ".join([self._shown(text), _INSTRUCTIONS, *agents.values()])
-        said = "".join(sink.text)
+        said = "".join(tries.text)
         usage = Usage(estimate_tokens(shown), estimate_tokens(said) if said else 0, estimated=True)
-        sink.spend += spend_of_call(
-            usage, self._model.profile.cost_usd(usage.input_tokens, usage.output_tokens)
-        )
+        cost = self._model.profile.cost_usd(usage.input_tokens, usage.output_tokens)
+        tries.spend += spend_of_call(usage, cost)
+
+
+def _one_line(reason: str) -> str:
+    return " ".join(reason.split())[:MAX_REPLY]

@@ -133,10 +133,10 @@ class Gateway:
         if self._closing:
             raise UsageError(CLOSING)
         row = conversation_row(new_session_id("web"), user, message.channel)
-        message = self._reception.admitted(message, wishes, row.conversation)
-        request, session = await self._reception.resolved(message, wishes, row)
+        message = self._reception.admitted(message, wishes, row.conversation, brought)
+        request, session = await self._reception.resolved(message, wishes, row, brought)
         await self.sessions.open_session(session)
-        return await self.runs.start(replace(request, brought=brought))
+        return await self.runs.start(request)
 
     @asynccontextmanager
     async def watch(

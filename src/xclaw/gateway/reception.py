@@ -12,10 +12,12 @@ from xclaw.contracts.routing import Route
 from xclaw.contracts.sessions import SessionRow
 from xclaw.gateway.names import MAX_CHARACTERS, conversation_key
 from xclaw.gateway.services import GatewayServices, Routing
+from xclaw.runtime.orders import Brought
 from xclaw.runtime.runs import RunRequest
 from xclaw.runtime.services import Agents
 
 CHOSEN = "the client asked for this agent"
+NOTHING_BROUGHT = Brought()
 
 
 class Reception:
@@ -24,12 +26,15 @@ class Reception:
     def __init__(self, services: GatewayServices) -> None:
         self._services = services
 
-    def admitted(self, message: Message, wishes: Wishes, key: str) -> Message:
+    def admitted(
+        self, message: Message, wishes: Wishes, key: str, brought: Brought = NOTHING_BROUGHT
+    ) -> Message:
         """The message with an id, a time and the conversation's key as its session.
 
-        Raises `UsageError` for what can never be answered: nothing is stored then.
+        Raises `UsageError` for what can never be answered: nothing is stored then. Without a text, what
+        was brought along is to be gone on with.
         """
-        if not message.content.strip():
+        if not message.content.strip() and not brought.history:
             raise UsageError("the message is empty")
         size, limit = (
             len(message.content.encode("utf-8", "replace")),
@@ -51,14 +56,23 @@ class Reception:
         )
 
     async def resolved(
-        self, message: Message, wishes: Wishes, row: SessionRow
+        self, message: Message, wishes: Wishes, row: SessionRow, brought: Brought = NOTHING_BROUGHT
     ) -> tuple[RunRequest, SessionRow]:
-        """The request for an admitted message, and its session; `row` is the conversation's own."""
+        """The request for an admitted message, and its session; `row` is the conversation's own.
+
+        A message without a text goes where the last thing that the user said in `brought` goes.
+        """
         services = self._services
-        route, text = await routed(message.content, wishes.agent, services.router, services.agents)
+        asked = message.content if message.content.strip() else _last_asked(brought)
+        route, text = await routed(asked, wishes.agent, services.router, services.agents)
+        text = text if asked == message.content else message.content
         request, session_id, role = session_of(message, route, text, services.agents)
-        request = replace(request, models=wishes.models, limits=wishes.limits)
+        request = replace(request, models=wishes.models, limits=wishes.limits, brought=brought)
         return request, replace(row, session_id=session_id, role=role)
+
+
+def _last_asked(brought: Brought) -> str:
+    return next((said.text for said in reversed(brought.history) if said.role == "user"), "")
 
 
 def conversation_row(name: str, user: str, channel: str) -> SessionRow:

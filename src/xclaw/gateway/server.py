@@ -14,6 +14,7 @@ from xclaw.gateway.channels.api import api_routes
 from xclaw.gateway.channels.websocket import WebSocketChannel
 from xclaw.gateway.gateway import Gateway
 from xclaw.gateway.guards import Guards, identity_of
+from xclaw.gateway.protocols.openai.routes import openai_routes
 from xclaw.gateway.refusals import Refusal, error_body, refuse
 from xclaw.gateway.settings import GatewaySettings
 from xclaw.gateway.tokens import TokenBook
@@ -32,6 +33,7 @@ def create_server(gateway: Gateway, settings: GatewaySettings, tokens: TokenBook
         WebSocketRoute("/ws", WebSocketChannel(gateway, settings, tokens)),
         *_service_routes(gateway),
         *api_routes(gateway, tokens.holds),
+        *openai_routes(gateway),
     ]
     return Guards(_Application(routes), settings, tokens)
 

@@ -1,0 +1,1 @@
+"""Wires of other makers, by which their clients talk to the gateway."""

@@ -1,0 +1,1 @@
+"""The OpenAI wire: models, chat completions, and the stateless part of responses."""

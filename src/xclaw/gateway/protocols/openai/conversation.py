@@ -109,7 +109,7 @@ class ConversationReader:
         roles = [item.role for item in self._items]
         return len(roles) - 1 - roles[::-1].index("assistant")
 
-    def join_calls(self, call: WrittenCall) -> None:
+    def join_call(self, call: WrittenCall) -> None:
         """A call that is an item of its own: part of the assistant's answer that it follows."""
         if not self._open and not self._late and self._items and self._items[-1].role == "assistant":
             item = self._items[-1]

@@ -171,6 +171,7 @@ class _Stream:
             if await live.wait(self._keepalive_s):
                 await self._send_pieces(await live.take())
             else:
+                await self._begin()
                 await self._write(KEEP_ALIVE)
         await self._send_pieces(await live.take())
         try:
@@ -179,6 +180,7 @@ class _Stream:
             await self._refuse(refused)
             return
         await self._send_pieces(await live.take())
+        await self._begin()
         await self._write(self._form.end(answer), last=True)
 
     async def _refuse(self, refused: Refused) -> None:
@@ -193,13 +195,17 @@ class _Stream:
 
     async def _send_pieces(self, pieces: list[Piece]) -> None:
         for piece in pieces:
+            await self._begin()
             await self._write(self._form.piece(piece))
 
+    async def _begin(self) -> None:
+        if self._has_begun:
+            return
+        self._has_begun = True
+        await self._send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        await self._write(self._form.begin())
+
     async def _write(self, text: bytes, *, last: bool = False) -> None:
-        if not self._has_begun:
-            self._has_begun = True
-            await self._send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-            text = self._form.begin() + text
         await self._send({"type": "http.response.body", "body": text, "more_body": not last})
 
 

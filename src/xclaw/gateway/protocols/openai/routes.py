@@ -16,6 +16,8 @@ from xclaw.gateway.protocols.openai.chat_writing import ChatForm
 from xclaw.gateway.protocols.openai.exchange import Exchange
 from xclaw.gateway.protocols.openai.model_ids import agent_of, model_list, model_object
 from xclaw.gateway.protocols.openai.refused import Refused, refusal_response
+from xclaw.gateway.protocols.openai.responses_reading import read_responses
+from xclaw.gateway.protocols.openai.responses_writing import ResponsesForm
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +33,7 @@ def openai_routes(gateway: Gateway) -> list[BaseRoute]:
         Route("/v1/models", _Endpoint(gateway, _models), methods=["GET"]),
         Route("/v1/models/{model:path}", _Endpoint(gateway, _model), methods=["GET"]),
         Route("/v1/chat/completions", _Endpoint(gateway, _chat), methods=["POST"]),
+        Route("/v1/responses", _Endpoint(gateway, _responses), methods=["POST"]),
     ]
 
 
@@ -73,6 +76,11 @@ async def _model(gateway: Gateway, request: Request) -> ASGIApp:
 async def _chat(gateway: Gateway, request: Request) -> ASGIApp:
     ask = read_chat(await request.body(), gateway.agents, with_progress=_with_progress(request))
     return Exchange(gateway, ask, ChatForm(ask), identity_of(request.scope).user)
+
+
+async def _responses(gateway: Gateway, request: Request) -> ASGIApp:
+    ask, body = read_responses(await request.body(), gateway.agents, with_progress=_with_progress(request))
+    return Exchange(gateway, ask, ResponsesForm(ask, body), identity_of(request.scope).user)
 
 
 def _with_progress(request: Request) -> bool:

@@ -13,18 +13,16 @@ from xclaw.contracts.events import (
     AttemptFailed,
     Entry,
     ModelAnswered,
-    RunEnded,
     RunStarted,
     TextDelta,
     ToolCallStarted,
     TurnStarted,
 )
 from xclaw.contracts.tokens import TOKENS_PER_CHARACTER, TOKENS_PER_EXTRA_BYTE
+from xclaw.gateway.protocols.openai.work_lines import WorkLines
 
 HELD_CHARACTERS = 400
 """Text of a turn up to this length is shown only once it is known to belong to the answer."""
-MAX_LINES = 200
-LINE_CHARACTERS = 200
 SEPARATOR = "\n\n"
 """Between the texts of two turns that both belong to the answer."""
 
@@ -74,8 +72,7 @@ class Transcript:
         self._root_id = root_id
         self._showing = showing
         self._limit = HELD_CHARACTERS
-        self._agents: dict[str, str] = {}
-        self._lines: list[str] = []
+        self._work = WorkLines(root_id, wanted=showing.with_progress)
         self._content: list[str] = []
         self._pending: list[Piece] = []
         self._said: list[str] = []
@@ -94,7 +91,7 @@ class Transcript:
 
     @property
     def progress(self) -> str:
-        return "\n".join(self._lines)
+        return "\n".join(self._work.lines)
 
     @property
     def must_stop(self) -> bool:
@@ -122,10 +119,9 @@ class Transcript:
             return
         if isinstance(entry.event, ArtifactDelivered):
             self.deliveries.append(entry)
-        elif entry.address.run_id == self._root_id:
+        if entry.address.run_id == self._root_id:
             self._feed_root(entry)
-        else:
-            self._feed_worker(entry)
+        self._show_line(self._work.line_of(entry))
 
     def conclude(self, text: str) -> None:
         """The run has ended well, and `text` is what its last turn said: it belongs to the answer."""
@@ -140,7 +136,7 @@ class Transcript:
     def _feed_root(self, entry: Entry) -> None:
         match entry.event:
             case RunStarted() as started:
-                self.agent = self._agents[self._root_id] = started.agent
+                self.agent = started.agent
                 if not started.tools:
                     self._limit = 0  # whatever it says is the answer
             case TurnStarted():
@@ -155,15 +151,18 @@ class Transcript:
                 self._show_long()
             case ToolCallStarted() | ApprovalAsked():
                 self._set_aside()
-                self._tell(entry)
             case _:
                 pass
 
     def _set_aside(self) -> None:
         """What the turn has said and did not show is no answer."""
         if not self._shown and not self._owed:
-            self._add_line("".join(self._said))
+            self._show_line(self._work.line("".join(self._said)))
             self._said = []
+
+    def _show_line(self, line: str) -> None:
+        if line:
+            self._pending.append(Progress(line))
 
     def _begin_turn(self) -> None:
         self._set_aside()
@@ -220,51 +219,6 @@ class Transcript:
         if kept:
             self._content.append(kept)
             self._pending.append(Content(kept))
-
-    # --- the work
-
-    def _feed_worker(self, entry: Entry) -> None:
-        match entry.event:
-            case RunStarted() as started:
-                self._agents[entry.address.run_id] = started.agent
-                self._tell(entry)
-            case ToolCallStarted() | ApprovalAsked() | RunEnded():
-                self._tell(entry)
-            case _:
-                pass
-
-    def _tell(self, entry: Entry) -> None:
-        what = _told(entry)
-        self._add_line(f"[{self._agents.get(entry.address.run_id, 'agent')}] {what}")
-
-    def _add_line(self, text: str) -> None:
-        if not self._showing.with_progress or len(self._lines) >= MAX_LINES:
-            return
-        line = _one_line(text)
-        if len(self._lines) == MAX_LINES - 1:
-            line = "... (the rest of the work is not shown)"
-        if line:
-            self._lines.append(line)
-            self._pending.append(Progress(line))
-
-
-def _told(entry: Entry) -> str:
-    match entry.event:
-        case RunStarted():
-            return "working..."
-        case ToolCallStarted(name=name):
-            return name
-        case ApprovalAsked(tool=tool, approval_id=approval_id):
-            return f"waits until somebody allows {tool} or denies it (approval {approval_id})"
-        case RunEnded(outcome=outcome):
-            return "done" if outcome == "success" else outcome
-        case _:
-            return ""
-
-
-def _one_line(text: str) -> str:
-    words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return words if len(words) <= LINE_CHARACTERS else f"{words[: LINE_CHARACTERS - 3]}..."
 
 
 def _tokens(text: str) -> float:

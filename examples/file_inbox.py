@@ -44,11 +44,11 @@ class FileInbox:
 
     async def _answer(self, door: Door, file: Path) -> None:
         try:
-            text = file.read_text("utf-8", errors="replace")
-            message = Message("", "inbox", self.name, text, time.time())
+            message = Message("", "inbox", self.name, file.read_text("utf-8", "replace"), time.time())
             accepted = await door.dispatch(message, Wishes(client_id=file.name))
         except (OSError, UsageError) as refusal:
-            return print(f"{file}: {refusal}")
+            print(f"{file}: {refusal}")
+            return
         async with door.watch(accepted.session_id, accepted.after) as happening:
             async for outgoing in happening:
                 if outgoing.request == accepted.message_id and isinstance(outgoing, Reply | Failed):

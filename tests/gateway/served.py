@@ -11,6 +11,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from xclaw.app import open_gateway
+from xclaw.contracts.agents import Agent
 from xclaw.contracts.channels import Channel
 from xclaw.gateway.gateway import Gateway
 from xclaw.gateway.identity import Scope
@@ -144,12 +145,14 @@ def with_gateway(settings: Settings, **gateway: object) -> Settings:
 
 
 @asynccontextmanager
-async def served(settings: Settings, channels: Sequence[Channel] = ()) -> AsyncGenerator[Served]:
+async def served(
+    settings: Settings, channels: Sequence[Channel] = (), agents: Sequence[Agent] = ()
+) -> AsyncGenerator[Served]:
     """A gateway that listens for as long as the block lasts."""
     tokens = TokenBook(Path(settings.gateway.token_file), Path(settings.gateway.users_file))
     tokens.ensure()
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    async with open_gateway(settings) as app:
+    async with open_gateway(settings, agents=agents) as app:
         serving = asyncio.create_task(serve(app.gateway, tokens, channels, on_ready=ready.set_result))
         try:
             await asyncio.wait((ready, serving), return_when=asyncio.FIRST_COMPLETED)

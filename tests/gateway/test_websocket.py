@@ -3,6 +3,7 @@ import itertools
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -10,17 +11,19 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from behaviour.harness import Script, settings_for, write_script
-from gateway.served import Served, served, with_gateway
-from xclaw.contracts.agents import Limits
+from gateway.served import Client, Served, served, with_gateway
+from xclaw.contracts.agents import Agent, Limits
 from xclaw.gateway.channels.websocket import MAX_BAD_FRAMES, MAX_WATCHED
 from xclaw.gateway.wire import (
     Answer,
+    Answered,
     Cancel,
     Cancelled,
     DeltaFrame,
     Done,
     ErrorFrame,
     EventFrame,
+    Frame,
     Ping,
     Pong,
     ReplyFrame,
@@ -276,9 +279,9 @@ REFUSED = [
     (Say(session="a:b", text="hi"), "refused"),
     (Say(session="s" * 201, text="hi"), "refused"),
     (Say(session="s", text="hi", client_id="c" * 201), "refused"),
-    (Watch(session=""), "bad_request"),
-    (Watch(session="user:alice:s"), "bad_request"),
-    (Watch(session="a\nb"), "bad_request"),
+    (Watch(session=""), "refused"),
+    (Watch(session="user:alice:s"), "refused"),
+    (Watch(session="a\nb"), "refused"),
     (Cancel(), "bad_request"),
     (Cancel(session="s", run="r"), "bad_request"),
     (Cancel(run="r-there-is-none"), "not_found"),
@@ -436,3 +439,50 @@ def test_cancelling_by_session_ends_what_runs(tmp_path: Path) -> None:
                     assert (frame.runs, frame.session, frame.ref) == (1, "s", "c")
 
     run(tmp_path, numbered(200), scenario)
+
+
+ASKING: Script = [
+    {
+        "agent": "asker",
+        "replies": [
+            {"calls": [{"name": "shell", "arguments": {"command": "echo ran"}}]},
+            {"text": "it ran"},
+        ],
+    }
+]
+
+
+def test_an_approval_is_answered_once_by_whose_session_it_is(tmp_path: Path) -> None:
+    asker = Agent("asker", "asks", "You are asker.", tools=("shell",), permission_mode="bubble")
+
+    async def main() -> None:
+        settings = with_gateway(settings_for(tmp_path, write_script(tmp_path, ASKING)))
+        async with asyncio.timeout(30), served(settings, agents=[asker]) as gate:
+            stranger = gate.token_of("alice", ("chat", "approve"))
+            async with gate.client() as client, gate.client(stranger) as alice:
+                await client.watch("s")
+                await client.say("s", "go", agent="asker")
+                asked = await client.until(EventFrame, lambda frame: frame.data["kind"] == "approval_asked")
+                approval = str(asked.data["approval_id"])
+                answer = Answer(approval=approval, decision="once", ref="a")
+                assert (await alice.answer(answer, ErrorFrame)).code == "not_found"
+                edit = structs.replace(answer, decision="edit")
+                assert (await client.answer(edit, ErrorFrame)).code == "refused"
+                await client.send(answer)
+                await client.send(answer)
+                seen = await until_all(client, Answered, ErrorFrame, ReplyFrame)
+                assert seen[Answered] == Answered(approval=approval, ref="a")
+                assert seen[ErrorFrame].code == "busy"
+                assert seen[ReplyFrame].content == "it ran"
+
+    asyncio.run(main())
+
+
+async def until_all(client: Client, *kinds: type[Frame]) -> dict[Any, Any]:
+    """The first frame of each kind, in whatever order they come."""
+    seen: dict[Any, Any] = {}
+    while len(seen) < len(kinds):
+        frame = await client.next()
+        if isinstance(frame, kinds):
+            seen.setdefault(type(frame), frame)
+    return seen

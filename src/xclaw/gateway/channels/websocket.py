@@ -14,6 +14,7 @@ from typing import assert_never
 
 from starlette.types import Receive, Scope, Send
 
+from xclaw.contracts.approvals import Answer as ApprovalAnswer
 from xclaw.contracts.channels import Wishes
 from xclaw.contracts.errors import NotAllowed, UsageError
 from xclaw.contracts.messages import Message
@@ -30,6 +31,7 @@ from xclaw.gateway.tokens import TokenBook
 from xclaw.gateway.wire import (
     WIRE_VERSION,
     Answer,
+    Answered,
     BadFrame,
     Cancel,
     Cancelled,
@@ -92,6 +94,14 @@ class WebSocketChannel:
                 await connection.serve(receive)
         except ClientGone:
             logger.debug("a client of %s is gone", identity.user)
+
+
+class _Refused(UsageError):
+    """A frame that is not carried out, with its code."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class _Connection:
@@ -164,7 +174,7 @@ class _Connection:
             case Cancel():
                 await self._cancel(frame)
             case Answer():
-                await self._refuse(frame, "not_found", f"there is no approval {frame.approval[:80]!r}")
+                await self._answer(frame)
             case Ping():
                 await self._sender.send(Pong(ref=frame.ref))
             case _:
@@ -188,18 +198,39 @@ class _Connection:
 
     async def _cancel(self, frame: Cancel) -> None:
         if bool(frame.run) == bool(frame.session):
-            raise UsageError("name either a session or a run to cancel")
+            raise _Refused("bad_request", "name either a session or a run to cancel")
         if frame.run:
-            runs = len(await self._gateway.cancel_run(frame.run, frame.reason, user=self._user))
+            runs = await self._cancel_run(frame)
         else:
             runs = await self._gateway.cancel(frame.session, frame.reason, user=self._user)
         await self._sender.send(Cancelled(runs=runs, session=frame.session, ref=frame.ref))
+
+    async def _cancel_run(self, frame: Cancel) -> int:
+        try:
+            row = await self._gateway.run_row(frame.run, user=self._user)
+        except UsageError as error:
+            raise _Refused("not_found", str(error)) from None
+        return len(await self._gateway.cancel_run(row.run_id, frame.reason, user=self._user))
+
+    async def _answer(self, frame: Answer) -> None:
+        approvals = self._gateway.services.approvals
+        approval = await approvals.approval(frame.approval)
+        session = await self._gateway.sessions.session(approval.root_session_id) if approval else None
+        if approval is None or session is None or session.user != self._user:
+            raise _Refused("not_found", f"there is no approval {frame.approval[:80]!r}")
+        if approval.status != "pending":
+            raise _Refused("busy", "this approval waits no longer: it was answered, or its run has ended")
+        answer = ApprovalAnswer(frame.decision, frame.reason, frame.arguments)
+        await approvals.answer(frame.approval, answer, by=self._user)
+        await self._sender.send(Answered(approval=frame.approval, ref=frame.ref))
 
     async def _watch(self, group: asyncio.TaskGroup, frame: Watch) -> None:
         conversation_key(frame.session, self._user)
         await self._unwatch(frame.session)
         if len(self._watches) >= MAX_WATCHED:
-            raise UsageError(f"this connection watches {MAX_WATCHED} sessions already; leave one of them")
+            raise _Refused(
+                "bad_request", f"this connection watches {MAX_WATCHED} sessions already; leave one of them"
+            )
         self._watches[frame.session] = group.create_task(self._follow(frame))
 
     async def _unwatch(self, session: str) -> None:
@@ -233,11 +264,13 @@ class _Connection:
                 del self._watches[session]
 
     def _code(self, refusal: UsageError, frame: ClientFrame) -> str:
-        if isinstance(refusal, NotAllowed):
-            return "not_allowed"
-        if isinstance(frame, Say):
-            return "closing" if self._gateway.closing else "refused"
-        return "not_found" if isinstance(frame, Cancel) and frame.run and not frame.session else "bad_request"
+        match refusal:
+            case _Refused():
+                return refusal.code
+            case NotAllowed():
+                return "not_allowed"
+            case _:
+                return "closing" if isinstance(frame, Say) and self._gateway.closing else "refused"
 
     async def _check_token(self) -> None:
         while True:

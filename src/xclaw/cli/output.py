@@ -9,7 +9,7 @@ import msgspec
 
 from xclaw.cli.failures import complain, reason_of
 from xclaw.contracts.artifacts import Pointer
-from xclaw.contracts.events import Address, Entry
+from xclaw.contracts.events import Address, Entry, RunStarted
 from xclaw.contracts.results import Result
 from xclaw.traces.forms import Json, usage_json
 
@@ -117,6 +117,16 @@ def result_json(
     if scripted:
         form["scripted"] = True
     return form
+
+
+def route_json(entries: Iterable[Entry]) -> Json:
+    """Which agent answered, and why; nothing for a tree that never began."""
+    for entry in entries:
+        if isinstance(entry.event, RunStarted) and not entry.address.parent_id:
+            route = entry.event.route
+            why = {"by": route.by, "rule": route.rule, "reason": route.reason} if route else None
+            return {"agent": entry.event.agent, "route": why}
+    return {}
 
 
 class Writable(Protocol):

@@ -70,18 +70,24 @@ def message_of(words: list[str], cwd: Path) -> str:
     return text
 
 
-def request_of(options: WorkOptions, text: str, session_id: str) -> "RunRequest":
-    from xclaw.contracts.agents import Limits
-    from xclaw.contracts.ids import new_run_id
-    from xclaw.contracts.messages import Message
-    from xclaw.runtime.runs import RunRequest
+async def routed_request(app: "App", options: WorkOptions, text: str, session: str) -> "RunRequest":
+    """The request for a message that comes in without a gateway: routed, and in its session, as one would.
 
-    overrides = options.overrides()
-    message = Message(new_run_id(), session_id, "cli", text, time.time())
+    Raises `UsageError` for an unknown agent.
+    """
+    from xclaw.contracts.agents import Limits
+    from xclaw.contracts.messages import Message
+    from xclaw.contracts.sessions import OWNER
+    from xclaw.gateway.reception import conversation_row, new_message_id, routed, session_of
+
+    route, text = await routed(text, options.agent or "", app.router, app.agents)
+    message = Message(new_message_id(), session, "cli", text, time.time())
+    request, session_id, role = session_of(message, route, text, app.agents)
+    row = conversation_row(session, OWNER, message.channel)
+    await app.journal.sessions.open_session(replace(row, session_id=session_id, role=role))
     return replace(
-        RunRequest.from_message(message),
-        agent=options.agent or "orchestrator",
-        models=overrides.models or (),
+        request,
+        models=options.overrides().models or (),
         limits=Limits(options.max_turns, options.timeout, options.budget_tokens, options.budget_usd),
         dialect=options.dialect,
         worker_timeout_s=options.worker_timeout,
@@ -90,9 +96,10 @@ def request_of(options: WorkOptions, text: str, session_id: str) -> "RunRequest"
 
 def checked_session(name: str) -> str:
     """A session name that can be shown and typed. Raises `UsageError`."""
-    if not name.strip() or not name.isprintable() or len(name) > MAX_SESSION_CHARACTERS:
+    if not name.strip() or not name.isprintable() or len(name) > MAX_SESSION_CHARACTERS or ":" in name:
         raise UsageError(
-            f"--session {name[:60]!r}: a session's name is 1 to {MAX_SESSION_CHARACTERS} printable characters."
+            f"--session {name[:60]!r}: a session's name is 1 to {MAX_SESSION_CHARACTERS} printable characters, "
+            "without a colon."
         )
     return name
 
@@ -105,7 +112,7 @@ async def _run(options: RunOptions, settings: "Settings", text: str, session_id:
     interrupts.install()
     async with opened(settings) as app:
         await say_notices(app)
-        handle = await app.runs.start(request_of(options, text, session_id))
+        handle = await app.runs.start(await routed_request(app, options, text, session_id))
         return await shown_run(app, handle, shown, interrupts)
 
 
@@ -127,14 +134,14 @@ async def shown_run(
     result = await followed(handle, watcher, interrupts)
     watcher.finish(result)
     entries = await app.journal.read_tree(handle.root_id)
-    _print_result(result, handle.session_id, handle.root_id, entries, shown)
+    _print_result(result, shown.session_id or handle.session_id, handle.root_id, entries, shown)
     return READER_GONE if watcher.closed else exit_code_of(result.outcome)
 
 
 def _print_result(
     result: "Result", session_id: str, run_id: str, entries: Sequence["Entry"], shown: Shown
 ) -> None:
-    from xclaw.cli.output import print_json, result_json
+    from xclaw.cli.output import print_json, result_json, route_json
     from xclaw.cli.text import one_line, printable
     from xclaw.traces.tree import trace_trees
 
@@ -143,9 +150,10 @@ def _print_result(
         shown.answered = True
         artifacts = {pointer.path: pointer for node in nodes for pointer in node.artifacts}.values()
         scripted = any(node.scripted for node in nodes)
-        print_json(
-            result_json(result, session_id=session_id, run_id=run_id, artifacts=artifacts, scripted=scripted)
+        form = result_json(
+            result, session_id=session_id, run_id=run_id, artifacts=artifacts, scripted=scripted
         )
+        print_json({**form, **route_json(entries)})
     elif shown.quiet and result.text.strip():
         print(printable(result.text).rstrip("\n"), flush=True)
     if result.outcome != "success":

@@ -40,7 +40,7 @@ def manage_tokens(options: TokenOptions) -> int:
 def _add(book: "TokenBook", options: TokenOptions) -> None:
     if options.name is None:
         raise UsageError("for whom? Write: xclaw token add NAME")
-    scopes = [part.strip() for part in (options.scope or "chat").split(",")]
+    scopes = [part.strip() for part in ("chat" if options.scope is None else options.scope).split(",")]
     expires_at = None if options.expires is None else time.time() + options.expires * DAY_S
     token, row = book.add(
         options.name, cast("list[Scope]", scopes), expires_at=expires_at, note=options.note or ""

@@ -7,9 +7,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from xclaw.app import App, open_app
+    from xclaw.app import App, GatewayApp, open_app, open_gateway
     from xclaw.contracts.agents import Agent, Limits
     from xclaw.contracts.artifacts import Pointer
+    from xclaw.contracts.channels import (
+        Accepted,
+        Channel,
+        Delta,
+        Door,
+        Failed,
+        Happened,
+        Reply,
+        Wishes,
+    )
     from xclaw.contracts.errors import (
         AllModelsFailed,
         ContextTooLong,
@@ -21,12 +31,15 @@ if TYPE_CHECKING:
         ModelRejected,
         ModelUnavailable,
         NoModel,
+        NotAllowed,
+        SessionBusy,
         SpawnRefused,
         ToolFailed,
         UsageError,
         XclawError,
     )
     from xclaw.contracts.events import Entry, Event
+    from xclaw.contracts.messages import Message
     from xclaw.contracts.results import Outcome, Result
     from xclaw.contracts.usage import Spend, Usage
     from xclaw.runtime.runs import RunHandle, RunRequest
@@ -35,55 +48,79 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Accepted",
     "Agent",
     "AllModelsFailed",
     "App",
+    "Channel",
     "ContextTooLong",
+    "Delta",
+    "Door",
     "Entry",
     "Event",
+    "Failed",
     "Fenced",
+    "GatewayApp",
+    "Happened",
     "JournalError",
     "LimitReached",
     "Limits",
+    "Message",
     "ModelError",
     "ModelInterrupted",
     "ModelRejected",
     "ModelUnavailable",
     "NoModel",
+    "NotAllowed",
     "Outcome",
     "Overrides",
     "Pointer",
+    "Reply",
     "Result",
     "RunHandle",
     "RunRequest",
+    "SessionBusy",
     "Settings",
     "SpawnRefused",
     "Spend",
     "ToolFailed",
     "Usage",
     "UsageError",
+    "Wishes",
     "XclawError",
     "load_settings",
     "open_app",
+    "open_gateway",
 ]
 
 _MODULES = {
+    "Accepted": "contracts.channels",
     "Agent": "contracts.agents",
     "App": "app",
+    "Channel": "contracts.channels",
+    "Delta": "contracts.channels",
+    "Door": "contracts.channels",
     "Entry": "contracts.events",
     "Event": "contracts.events",
+    "Failed": "contracts.channels",
+    "GatewayApp": "app",
+    "Happened": "contracts.channels",
     "Limits": "contracts.agents",
+    "Message": "contracts.messages",
     "Outcome": "contracts.results",
     "Overrides": "settings",
     "Pointer": "contracts.artifacts",
+    "Reply": "contracts.channels",
     "Result": "contracts.results",
     "RunHandle": "runtime.runs",
     "RunRequest": "runtime.runs",
     "Settings": "settings",
     "Spend": "contracts.usage",
     "Usage": "contracts.usage",
+    "Wishes": "contracts.channels",
     "load_settings": "settings",
     "open_app": "app",
+    "open_gateway": "app",
 }
 """Where each name stands; errors are all in one place."""
 

@@ -13,7 +13,7 @@ from xclaw.contracts.results import Result
 from xclaw.contracts.usage import Usage
 from xclaw.gateway.artifacts import Artifact, artifacts_of
 from xclaw.gateway.protocols.openai.ask import Ask
-from xclaw.gateway.protocols.openai.refused import Refused, refused_by_outcome
+from xclaw.gateway.protocols.openai.refused import Refused, Unmet, refused_by_outcome
 from xclaw.gateway.protocols.openai.tools import are_whole, sent_arguments
 from xclaw.gateway.protocols.openai.transcript import Transcript
 from xclaw.loop.client_tools import CLIENT_TOOLS
@@ -60,8 +60,10 @@ class Answer:
 
 
 def answer_of(transcript: Transcript, result: Result, ask: Ask, run_id: str) -> Answer:
-    """Raises `Refused` for a run without an answer, or with one that the client did not ask for."""
-    finish, calls = _finish(transcript, result)
+    """Raises `Refused` for a run without an answer, `Unmet` for one that the client did not ask for."""
+    finish, calls = _finish(transcript, result, run_id)
+    if ask.tools.must_call and finish in ("stop", "content_filter"):
+        raise _without_call(ask)
     if finish != "length" or not transcript.is_full:
         transcript.conclude(_last_text(transcript, result, ask, finish))
     if transcript.is_broken:
@@ -74,12 +76,6 @@ def answer_of(transcript: Transcript, result: Result, ask: Ask, run_id: str) -> 
         )
     if transcript.is_full:
         finish, calls = "length", ()
-    if ask.tools.must_call and finish in ("stop", "content_filter"):
-        raise Refused(
-            "tool_choice requires a call, and the agent answered without one",
-            code="tool_choice_unmet",
-            status=502,
-        )
     if ask.tools.one_call:
         calls = calls[:1]
     return Answer(
@@ -95,7 +91,16 @@ def answer_of(transcript: Transcript, result: Result, ask: Ask, run_id: str) -> 
     )
 
 
-def _finish(transcript: Transcript, result: Result) -> tuple[Finish, tuple[ToolCall, ...]]:
+def _without_call(ask: Ask) -> Unmet:
+    names = ", ".join(spec.name for spec in ask.tools.specs)
+    return Unmet(
+        "tool_choice requires a call, and the agent answered without one",
+        code="tool_choice_unmet",
+        correction=f"That has to be a tool call: call {names} now, and write nothing else.",
+    )
+
+
+def _finish(transcript: Transcript, result: Result, run_id: str) -> tuple[Finish, tuple[ToolCall, ...]]:
     last = transcript.last
     cut = last is not None and last.finish == "length"
     if transcript.is_full:
@@ -115,7 +120,7 @@ def _finish(transcript: Transcript, result: Result) -> tuple[Finish, tuple[ToolC
         return "content_filter", ()
     if transcript.is_broken:
         return "stop", ()  # the caller says so
-    raise refused_by_outcome(result)
+    raise refused_by_outcome(result, run_id)
 
 
 def _last_text(transcript: Transcript, result: Result, ask: Ask, finish: Finish) -> str:

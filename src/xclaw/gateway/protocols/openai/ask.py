@@ -1,6 +1,6 @@
 """What a client asks for, whichever of the wires it came by."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xclaw.contracts.messages import Said
 from xclaw.gateway.protocols.openai.formats import AnswerFormat
@@ -27,6 +27,17 @@ class Ask:
     with_usage: bool = False
     """Of a stream: its end tells the usage."""
     with_progress: bool = True
+
+    @property
+    def is_checked(self) -> bool:
+        """The answer has to be looked at before any of it is shown."""
+        return self.format is not None or self.tools.must_call
+
+    def corrected(self, said: str, correction: str, agent: str) -> "Ask":
+        """The same once more, to an agent that answered `said`."""
+        asked = (Said("user", self.text),) if self.text else ()
+        answered = (Said("assistant", said),) if said.strip() else ()
+        return replace(self, agent=agent, text=correction, history=(*self.history, *asked, *answered))
 
     @property
     def brought(self) -> Brought:

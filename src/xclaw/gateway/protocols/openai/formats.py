@@ -1,15 +1,18 @@
 """Answers that have to be JSON: what the agent is told, and whether it did it."""
 
 from dataclasses import dataclass
+from typing import cast
 
 import msgspec
 
-from xclaw.gateway.protocols.openai.refused import Refused
+from xclaw.gateway.protocols.openai.refused import Refused, Unmet
 from xclaw.loop.json_blocks import decode_json, encode_json
 from xclaw.loop.schema_checks import violations
 
 MAX_SCHEMA_CHARACTERS = 20_000
 _FENCE = "```"
+_NAMED_SCHEMAS = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
+_VALUES = frozenset({"const", "enum", "default", "examples"})
 _DESPITE = "A program reads your final answer: whatever is said above of its form, it must be"
 
 
@@ -41,13 +44,13 @@ class AnswerFormat:
     note: str
 
     def checked(self, text: str) -> str:
-        """The answer without what a model wrote around it. Raises `Refused` when it is not what was asked."""
+        """The answer without what a model wrote around it. Raises `Unmet` when it is not what was asked."""
         bare = _bare(text)
         try:
             value = decode_json(bare)
         except ValueError as error:
             raise _unmet(f"it is no JSON: {error}") from None
-        found = violations(value, self.schema)
+        found = violations(value, cast("dict[str, object]", _bounded_checks(self.schema)))
         if found:
             raise _unmet("; ".join(found))
         return bare
@@ -82,6 +85,30 @@ def _bare(text: str) -> str:
     return text
 
 
-def _unmet(why: str) -> Refused:
+def _unmet(why: str) -> Unmet:
     text = f"the agent's answer is not of the form that was asked for: {why}"
-    return Refused(text, code="format_unmet", status=502)
+    correction = f"A program could not read that: {why}. Answer again, with the JSON only."
+    return Unmet(text, code="format_unmet", correction=correction)
+
+
+def _bounded_checks(schema: object) -> object:
+    """A schema without its regular expressions: one can be written that takes years to match."""
+    if isinstance(schema, list):
+        return [_bounded_checks(item) for item in cast("list[object]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    fields = cast("dict[str, object]", schema)
+    dropped = {"pattern"}
+    if "patternProperties" in fields:
+        dropped |= {"patternProperties", "additionalProperties", "unevaluatedProperties"}
+    return {
+        key: _each(value) if key in _NAMED_SCHEMAS else value if key in _VALUES else _bounded_checks(value)
+        for key, value in fields.items()
+        if key not in dropped
+    }
+
+
+def _each(schemas: object) -> object:
+    if not isinstance(schemas, dict):
+        return schemas
+    return {name: _bounded_checks(schema) for name, schema in cast("dict[str, object]", schemas).items()}

@@ -46,6 +46,15 @@ class Refused(Exception):
         return {"message": str(self), "type": self.kind, "code": self.code, "param": self.param}
 
 
+class Unmet(Refused):
+    """An answer that is not what the client asked for; worth asking once more."""
+
+    def __init__(self, text: str, *, code: str, correction: str) -> None:
+        """`correction` is what the agent is told."""
+        super().__init__(text, code=code, status=502)
+        self.correction = correction
+
+
 def refusal_response(refused: Refused) -> Response:
     headers: dict[str, str] = {}
     if refused.status == 429 or refused.status >= 500:
@@ -67,10 +76,11 @@ def refused_by_usage(error: UsageError, *, closing: bool) -> Refused:
             return Refused(str(error), code="refused")
 
 
-def refused_by_outcome(result: Result) -> Refused:
+def refused_by_outcome(result: Result, run_id: str) -> Refused:
     """A run that ended without an answer."""
     code, status = _failure(result.outcome)
-    text = f"the run ended without an answer ({result.outcome}): {result.reason or 'no reason was given'}"
+    why = result.reason or "no reason was given"
+    text = f"run {run_id} ended without an answer ({result.outcome}): {why}"
     return Refused(text, code=code, status=status, again=result.outcome == "interrupted")
 
 

@@ -161,11 +161,11 @@ def _act_at(clause: Clause, place: int, rules: Sequence[Rule]) -> Act | None:
             return Act("expert", unit.text, rule.name, (unit.text, *words))
     if unit.is_any("making") and is_made(clause, place):
         return Act("building", unit.text)
-    if unit.is_any("building"):
+    if unit.is_any("building") or (unit.is_any("guarding") and not clause.question):
         return Act("building", unit.text)
     if unit.is_any("working"):
         return Act("working", unit.text)
-    return Act("looking", unit.text) if unit.is_any("looking") else None
+    return Act("looking", unit.text) if unit.is_any("looking", "guarding") else None
 
 
 def _asked_words(clause: Clause, place: int, rule: Rule) -> tuple[str, ...] | None:

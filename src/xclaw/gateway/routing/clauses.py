@@ -8,7 +8,7 @@ from xclaw.gateway.routing.own_text import CODE, QUOTED
 from xclaw.gateway.routing.request_words import RequestWords, Sentence
 from xclaw.gateway.routing.rules import RuleBook
 
-ACTS = ("building", "working", "looking")
+ACTS = ("building", "working", "looking", "guarding")
 
 SHOWN = frozenset((CODE, QUOTED))
 
@@ -111,15 +111,29 @@ def _is_told(units: Sequence[Unit], verb: int) -> bool:
 
 def _english_cuts(units: Sequence[Unit]) -> Iterator[int]:
     """Before a comma or joining word where a new request or question begins."""
-    index = 1
+    first, index = 0, 1
     while index < len(units):
         begin = index
         while begin < len(units) and (units[begin].text == "," or units[begin].is_any("joins", "sequels")):
             begin += 1
         joint = begin > index and (units[index].text == "," or units[index].is_any("joins"))
-        if joint and begin < len(units) and _begins(units, begin) and not _is_one_phrase(units, index):
+        if (
+            joint
+            and begin < len(units)
+            and _begins(units, begin)
+            and not _goes_on(units, first, index, begin)
+        ):
             yield index
+            first = begin
         index = max(begin, index + 1)
+
+
+def _goes_on(units: Sequence[Unit], first: int, joint: int, begin: int) -> bool:
+    """Whether the verb behind the joint belongs to what is said before it."""
+    if _is_one_phrase(units, joint):
+        return True
+    subject = units[skip(units, first, "joins", "sequels")]
+    return units[joint].text != "," and subject.is_any("pronouns") and is_verb(units[begin])
 
 
 def _begins(units: Sequence[Unit], start: int) -> bool:

@@ -39,14 +39,16 @@ def is_made(clause: Clause, verb: int) -> bool:
 
 def _english_object(units: Sequence[Unit], wanted: str, part: str) -> tuple[str, ...] | None:
     found: list[str] = []
-    for phrase in _phrases(units):
+    phrases = list(_phrases(units))
+    joined = any(unit.is_any("lists") for unit in units)
+    for phrase in phrases:
         head = _head(phrase)
         if head.is_any(wanted):
             found.append(head.text)
         elif head.is_any(part) and any(unit.is_any(wanted) for unit in units):
             found += (next(unit.text for unit in units if unit.is_any(wanted)), head.text)
-        elif head.is_any(MADE, "elsewhere"):
-            return None
+        elif head.is_any(MADE, "elsewhere") or (joined and head.text and (found or len(phrase) > 1)):
+            return None  # something else is wanted too
     return tuple(dict.fromkeys(found)) or None
 
 

@@ -57,7 +57,6 @@ class App:
     agents: AgentRegistry
     models: ModelCatalog
     workspaces: LocalWorkspaces
-    approvals: Approvals
     router: Router
     warnings: tuple[str, ...]
     """What was ignored in settings and agent files, and why."""
@@ -133,7 +132,6 @@ async def open_app(
             registry,
             models,
             workspaces,
-            services.approvals,
             router,
             (*settings.warnings, *warnings),
         )
@@ -174,7 +172,7 @@ async def open_gateway(
                 agents=app.agents,
                 router=app.router,
                 metrics=Metrics(__version__),
-                approvals=app.approvals,
+                approvals=app.runs.approvals,
                 settings=settings.gateway,
                 cancel=app.cancel,
             )

@@ -106,6 +106,8 @@ def _inside_noun(clause: Clause, place: int) -> bool:
     units = clause.units
     following = units[place + 1] if place + 1 < len(units) else Unit("")
     before = units[place - 1] if place else Unit("")
+    if following.text == "得" and any(unit.is_any("moved") for unit in units[:place]):
+        return False  # "把文档改得更清楚"
     if (
         _is_said_of(following)
         or following.is_any("noun_tails")

@@ -45,8 +45,8 @@ def _english_object(units: Sequence[Unit], wanted: str, part: str) -> tuple[str,
         head = _head(phrase)
         if head.is_any(wanted):
             found.append(head.text)
-        elif head.is_any(part) and any(unit.is_any(wanted) for unit in units):
-            found += (next(unit.text for unit in units if unit.is_any(wanted)), head.text)
+        elif head.is_any(part) and (whole := _wanted_in(units, wanted)):
+            found += (*whole, head.text)
         elif head.is_any(MADE, "elsewhere") or (joined and head.text and (found or len(phrase) > 1)):
             return None  # something else is wanted too
     return tuple(dict.fromkeys(found)) or None

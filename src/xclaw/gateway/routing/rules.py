@@ -19,7 +19,7 @@ MAX_TERM = 80
 _NOT_TERMS = frozenset(("talk", "folded"))
 """Of `[words]`, what is no list of terms."""
 _RULE_KEYS = frozenset(
-    ("name", "agent", "words", "unless", "asks", "topics", "weak_topics", "examples", "off")
+    ("name", "agent", "words", "unless", "asks", "topics", "weak_topics", "examples", "covers", "off")
 )
 _ASK_KEYS = frozenset(("verbs", "objects", "parts"))
 
@@ -51,6 +51,8 @@ class Rule:
     """What a question or an order may be about."""
     weak_topics: tuple[str, ...] = ()
     """The same, where the request is also about code or about "this"."""
+    covers: tuple[str, ...] = ()
+    """Rules whose topics are part of what this one's verbs ask for."""
     examples: tuple[str, ...] = ()
     """Whole requests, for the router that compares by meaning."""
 
@@ -114,7 +116,21 @@ def _book(rules: tuple[Rule, ...], words: Mapping[str, object]) -> RuleBook:
     )
     plain = {rule.name: _plain(rule.words, folding) for rule in rules if rule.words}
     unless = {rule.name: _plain(rule.unless, folding) for rule in rules if rule.unless}
-    return RuleBook(rules, Terms(terms), folding, plain, unless, talk)
+    return RuleBook(rules, Terms([*terms, *_inherited(terms)]), folding, plain, unless, talk)
+
+
+def _inherited(terms: Sequence[tuple[Tokens, str]]) -> Iterator[tuple[Tokens, str]]:
+    """What ends in a shorter term of the same rule is one of its kind: "代码审查" is an "审查"."""
+    by_tokens: dict[Tokens, set[str]] = {}
+    for tokens, name in terms:
+        if ":" in name:
+            by_tokens.setdefault(tokens, set()).add(name)
+    for tokens, names in by_tokens.items():
+        rules = {name.split(":")[1] for name in names}
+        for begin in range(1, len(tokens)):
+            for name in by_tokens.get(tokens[begin:], ()):
+                if name.split(":")[1] in rules:
+                    yield tokens, name
 
 
 def _plain(words: Iterable[str], folding: Folding) -> Terms:
@@ -186,6 +202,7 @@ def _rule_of(entry: Mapping[str, object], index: int, source: str) -> Rule:
         asks=tuple(_ask_of(ask, where) for ask in _tables(entry, "asks", where)),
         topics=_texts(entry, "topics", where),
         weak_topics=_texts(entry, "weak_topics", where),
+        covers=_texts(entry, "covers", where),
         examples=_texts(entry, "examples", where, 500),
     )
     if not (rule.words or rule.asks or rule.topics or rule.weak_topics or rule.examples):
@@ -219,6 +236,8 @@ def _name(entry: Mapping[str, object], key: str, where: str) -> str:
     value = entry.get(key)
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_TERM or not value.isprintable():
         raise UsageError(f"{where}: `{key}` should be a name, not {str(value)[:40]!r}.")
+    if ":" in value:
+        raise UsageError(f"{where}: there may be no colon in `{key}`: {value!r}.")
     return value.strip()
 
 

@@ -211,11 +211,21 @@ def _hits(readings: Sequence[_Reading], book: RuleBook) -> dict[str, tuple[str, 
             hits[reading.act.rule] += reading.act.words
         for name, word in reading.topics:
             hits[name].append(word)
+    _drop_covered(hits, readings, book)
     strong = {name for name, words in hits.items() if words}
     for name, word in (topic for reading in readings for topic in reading.weak_topics):
         if not strong or name in strong:
             hits[name].append(word)
     return {name: tuple(dict.fromkeys(words)) for name, words in hits.items()}
+
+
+def _drop_covered(hits: dict[str, list[str]], readings: Sequence[_Reading], book: RuleBook) -> None:
+    """Take away topics that are part of what another rule was asked for by its verb."""
+    asked = {reading.act.rule for reading in readings if reading.act is not None}
+    for rule in book.rules:
+        for name in rule.covers if rule.name in asked else ():
+            if name in hits and name not in asked:
+                hits[name].clear()
 
 
 def _plain_words(wanted: Terms, unless: Terms | None, readings: Sequence[_Reading]) -> list[str]:

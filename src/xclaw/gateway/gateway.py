@@ -52,6 +52,8 @@ class Gateway:
         self._feeds: dict[str, Feed] = {}
         self._roots: dict[str, Feed] = {}
         """The feed of each tree that runs."""
+        self._guests: dict[str, RunHandle] = {}
+        """Runs that `converse` began, by root."""
         self._unsubscribe: Callable[[], None] | None = None
         self._closing = False
 
@@ -83,6 +85,7 @@ class Gateway:
         """
         self._closing = True
         handles = [c.current for c in self._conversations.values() if c.current is not None]
+        handles += self._guests.values()
         ends = [asyncio.ensure_future(handle.result()) for handle in handles]
         for conversation in list(self._conversations.values()):
             await conversation.stop()
@@ -136,7 +139,9 @@ class Gateway:
         message = self._reception.admitted(message, wishes, row.conversation, brought)
         request, session = await self._reception.resolved(message, wishes, row, brought)
         await self.sessions.open_session(session)
-        return await self.runs.start(request)
+        handle = await self.runs.start(request)
+        self._guests[handle.root_id] = handle
+        return handle
 
     @asynccontextmanager
     async def watch(
@@ -245,6 +250,9 @@ class Gateway:
         session = await self.sessions.session(row.session_id)
         if session is None:
             return
+        if await self.sessions.inbound(row.message_id) is None:
+            await self.runs.abandon(row.root_id, "the client that waited for it is gone")
+            return
         try:
             handle = await self.runs.resume(row.root_id)
         except (UsageError, JournalError) as failure:
@@ -259,11 +267,11 @@ class Gateway:
         if not isinstance(entry.event, TextDelta):
             self.metrics.observe(entry)
         feed = self._roots.get(root_id)
-        if feed is None:
-            return
-        feed.publish(entry)
+        if feed is not None:
+            feed.publish(entry)
         if entry.event.kind == "run_ended" and entry.address.run_id == root_id:
-            del self._roots[root_id]
+            self._roots.pop(root_id, None)
+            self._guests.pop(root_id, None)
 
     async def _read_on(self, key: str, feed: Feed, after: int, limit: int) -> list[Entry]:
         page = await self.sessions.read_conversation(key, after, limit)

@@ -4,6 +4,7 @@ Adding happens under the directory's lock and is forced to the disk after the lo
 that nobody waits for somebody else's disk. Blocks; call it in a thread.
 """
 
+import glob
 import os
 import secrets
 import stat
@@ -117,6 +118,9 @@ def _append(descriptor: int, content: bytes, size_before: int) -> None:
 
 
 def _replace(path: Path, content: bytes, *, durable: bool) -> None:
+    """Under the lock, so that what lies there half written is of a writer that died."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.new"):
+        left.unlink(missing_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN, 0o600)
     try:

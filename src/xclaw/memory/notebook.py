@@ -58,14 +58,14 @@ class Notebook:
 
         def addition(content: bytes) -> bytes:
             nonlocal chosen
-            standing = self._standing(content, kept, ids)
+            standing = _standing(content, kept)
             if standing is not None:
                 chosen = standing
                 return b""
-            chosen = next(note_id for note_id in ids if f"- [{note_id} ".encode() not in content)
+            chosen = next((made for made in ids if f"- [{made} ".encode() not in content), ids[-1])
             note = rendered(chosen, time.time(), agent, kept)
             begin = "" if content else title("the team" if scope == "team" else agent)
-            added = f"{begin}{note}".encode()
+            added = f"{begin}{note}".encode("utf-8", "replace")
             if len(content) + len(added) > self._settings.max_file_bytes:
                 raise UsageError(
                     f"the memory file {path} is full ({len(content):,} of {self._settings.max_file_bytes:,} "
@@ -124,16 +124,6 @@ class Notebook:
                 "deliver the rest as a file"
             )
         return kept
-
-    def _standing(self, content: bytes, kept: str, ids: Sequence[str]) -> str | None:
-        """The note that says this already, or that this very call has written before a crash."""
-        first = kept.split("\n", 1)[0].encode()
-        if b"] " + first not in content:
-            return None
-        for note in notes_in(_text(content)):
-            if note.text == kept and note.author:
-                return note.id
-        return None
 
     def _found(self, query: str, k: int, files: list[Path]) -> list[Recalled]:
         if not query.strip():
@@ -216,6 +206,13 @@ class Notebook:
 
     def _name(self, path: Path) -> str:
         return str(path.relative_to(self.places.root))
+
+
+def _standing(content: bytes, kept: str) -> str | None:
+    """The note that says this already; it may be what this very call wrote before a crash."""
+    if b"] " + kept.split("\n", 1)[0].encode() not in content:
+        return None
+    return next((note.id for note in notes_in(_text(content)) if note.text == kept and note.author), None)
 
 
 def _note_id(key: str, attempt: int) -> str:

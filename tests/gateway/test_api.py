@@ -355,6 +355,21 @@ def test_a_name_may_hold_what_addresses_use_for_themselves(tmp_path: Path) -> No
     at_the_api(tmp_path, body)
 
 
+def test_the_router_explains_itself_without_asking_anybody(tmp_path: Path) -> None:
+    async def body(scene: Scene) -> None:
+        got = (await scene.owner.post("/route", {"text": "@coder write a parser"})).json
+        assert (got["agent"], got["by"], got["text"]) == ("coder", "mention", "write a parser")
+        got = (await scene.owner.post("/route", {"text": "Is there a SQL injection in this query?"})).json
+        assert (got["by"], got["agent"]) == ("rule", "skeptic")
+        (matched,) = [rule for rule in got["considered"] if rule["matched"]]
+        assert matched["rule"] == got["rule"]
+        assert matched["words"]
+        assert all(rule["why_not"] for rule in got["considered"] if not rule["matched"])
+        assert not scene.provider.requests
+
+    at_the_api(tmp_path, body)
+
+
 def test_the_agents_are_listed_without_paths_of_the_server(tmp_path: Path) -> None:
     async def body(scene: Scene) -> None:
         agents = {row["name"]: row for row in (await scene.owner.get("/agents")).rows}

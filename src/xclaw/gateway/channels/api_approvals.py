@@ -1,5 +1,6 @@
 """Routes for approvals: what waits for a person, and the person's answer."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import msgspec
@@ -61,7 +62,8 @@ async def decide_approval(call: Call[DecideBody, Whose]) -> ApprovalAnswer:
     if approval.status != "pending":
         raise ApiRefusal("busy", "this approval waits no longer: it was answered, or its run has ended")
     answer = Answer(body.decision, body.reason, body.arguments, body.rule)
-    return _answer(await approvals.answer(wanted, answer, by=call.identity.user), session)
+    settled = await approvals.answer(wanted, answer, by=call.identity.user)
+    return _answer(replace(settled, status="answered"), session)
 
 
 async def _own_session(call: Call[msgspec.Struct, Whose], approval: Approval) -> SessionRow | None:

@@ -48,7 +48,18 @@ def _english_act(clause: Clause, book: RuleBook, rules: Sequence[Rule]) -> Act |
             break
         gerund = gerund or unit.is_any("gerund_after")
         place += 1
-    return _negated_later(units, place)
+    return _negated_later(units, place) or _asked_later(clause, place, rules)
+
+
+def _asked_later(clause: Clause, place: int, rules: Sequence[Rule]) -> Act | None:
+    """ "Can somebody take a minute to review this?"."""
+    units = clause.units
+    asked = False
+    for index in range(place, len(units) - 1):
+        asked = asked or units[index].is_any("askers")
+        if asked and units[index].text == "to" and is_verb(units[index + 1]):
+            return _act_at(clause, index + 1, rules)
+    return None
 
 
 def _verb_after(units: Sequence[Unit], start: int) -> bool:
@@ -117,6 +128,12 @@ def _inside_noun(clause: Clause, place: int) -> bool:
         return True
     if any(unit.is_any("narrative") for unit in units[max(0, place - 2) : place]):
         return not before.text.endswith("来")
+    if (
+        clause.question
+        and before.is_any("code_nouns")
+        and not any(unit.is_any("polite", "handed") for unit in units[:place])
+    ):
+        return not any(name.startswith("verb:") for name in units[place].classes)  # "服务器配置安全吗"
     return _is_modifier(clause, place)
 
 

@@ -16,10 +16,12 @@ from gateway.api_client import Got, Scene, at_the_api
 from xclaw.contracts.channels import Failed
 from xclaw.contracts.events import Address, Entry
 from xclaw.gateway.channels.api_documents import FRAMES_FILE, OPENAPI_FILE, all_routes, file_text
+from xclaw.gateway.channels.api_errors import STATUS
+from xclaw.gateway.channels.api_table import ROUTES
 from xclaw.gateway.frames import event_frame, frame_of
 from xclaw.gateway.openapi import frames_schema, openapi_document
 from xclaw.gateway.openapi_page import reference_page
-from xclaw.gateway.wire import ClientFrame, Frame, Hello, Say, Watch, encode
+from xclaw.gateway.wire import ClientFrame, Frame, Hello, Say, ServerFrame, Watch, encode
 from xclaw.testing.fake_replies import Text
 from xclaw.testing.sample_events import sample_events
 
@@ -170,3 +172,13 @@ async def _fuzz(scene: Scene, home: Path) -> Got:
             process.kill()
             await process.wait()
     return Got(process.returncode or 0, {}, output)
+
+
+def test_the_protocol_page_names_every_route_frame_and_code() -> None:
+    page = (DOCS / "gateway.md").read_text(encoding="utf-8")
+    for route in ROUTES:
+        assert f"| `{route.method}` | `{route.path}` | {route.summary} | `{route.scope}` |" in page
+    sent = msgspec.json.schema(ClientFrame)["discriminator"]["mapping"]
+    got = msgspec.json.schema(ServerFrame)["discriminator"]["mapping"]
+    for word in (*sent, *got, *STATUS):
+        assert f"`{word}`" in page, word

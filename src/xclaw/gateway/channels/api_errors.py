@@ -13,9 +13,7 @@ ErrorCode = Literal[
     "bad_request",
     "refused",
     "not_found",
-    "unauthorized",
     "not_allowed",
-    "too_large",
     "busy",
     "closing",
     "internal",
@@ -24,11 +22,9 @@ ErrorCode = Literal[
 STATUS: dict[ErrorCode, int] = {
     "bad_request": 400,
     "refused": 400,
-    "unauthorized": 401,
     "not_allowed": 403,
     "not_found": 404,
     "busy": 409,
-    "too_large": 413,
     "internal": 500,
     "closing": 503,
 }

@@ -4,7 +4,7 @@ import asyncio
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def start(root: Path, kind: str, name: str, count: int, *more: str) -> subproces
 
 
 @contextmanager
-def running(processes: list[subprocess.Popen[str]]) -> Iterator[list[subprocess.Popen[str]]]:
+def running(processes: list[subprocess.Popen[str]]) -> Generator[list[subprocess.Popen[str]]]:
     try:
         yield processes
     finally:

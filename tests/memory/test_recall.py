@@ -1,5 +1,6 @@
 """Recall on a small labelled set, English and Chinese (SPEC I1, I4)."""
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -59,8 +60,6 @@ def test_with_the_embedder_words_count_as_before_and_meaning_too(by_meaning: Lab
 
 @with_embedder
 def test_loading_the_embedder_leaves_the_environment_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
     for before in ("7", None):
         if before is None:
             monkeypatch.delenv("OMP_NUM_THREADS", raising=False)

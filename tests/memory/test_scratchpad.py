@@ -29,8 +29,8 @@ def log_in(root: Path) -> Path:
     return root / "pads" / "of-cli" / "scratchpad.jsonl"
 
 
-def written(root: Path, name: str, text: str, author: str = "coder", **more: int) -> PadEntry:
-    return now(pad_in(root).write(HERE, name, text, author=author, **more))
+def written(root: Path, name: str, text: str, author: str = "coder", expected: int | None = None) -> PadEntry:
+    return now(pad_in(root).write(HERE, name, text, author=author, expected=expected))
 
 
 def tool_answer(root: Path, which: str, call_id: str = "call-1", /, **arguments: object) -> str:
@@ -118,16 +118,20 @@ def test_what_does_not_fit_is_refused_with_what_to_do(tmp_path: Path) -> None:
     now(pad.write(HERE, "b", "x", author="coder"))
     with pytest.raises(UsageError, match="has 2 entries, and no more fit"):
         now(pad.write(HERE, "c", "x", author="coder"))
-    with pytest.raises(UsageError, match="is full: 1,000 bytes"):
+
+    def fill() -> None:
         for _ in range(100):
             now(pad.write(HERE, "a", "0123456789", author="coder"))
+
+    with pytest.raises(UsageError, match="is full: 1,000 bytes"):
+        fill()
     assert now(pad.read(HERE, "a")).text == "0123456789"
     assert log_in(tmp_path).stat().st_size <= 1_000
 
 
 @pytest.mark.parametrize("name", ["", "  ", "`'\"", "x" * 101, "a\nb", "a\x00b", "a\u202eb"])
 def test_names_that_cannot_be_told_apart_are_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError, match="entry|invisible"):
+    with pytest.raises(UsageError, match=r"entry|invisible"):
         written(tmp_path, name, "x")
 
 

@@ -59,12 +59,17 @@ def die_with_the_lock(path: Path) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     root, kind, name, count, *rest = sys.argv[1:]
-    print("ready", flush=True)
+    say("ready")
     sys.stdin.readline()
     longest = asyncio.run(write_all(root, kind, name, int(count)))
-    print(f"{longest:.3f}", flush=True)
+    say(f"{longest:.3f}")
     if rest == ["die"]:
         die_with_the_lock(file_of(root, kind))
 

@@ -9,7 +9,15 @@ import typer
 
 from xclaw import __version__
 from xclaw.cli.failures import INTERRUPTED, MISUSED, LogLines, Report, guarded, hold_interrupts
-from xclaw.cli.options import ChatOptions, OutputFormat, RunOptions, ServeOptions, TokenOptions, takes
+from xclaw.cli.options import (
+    ApproveOptions,
+    ChatOptions,
+    OutputFormat,
+    RunOptions,
+    ServeOptions,
+    TokenOptions,
+    takes,
+)
 from xclaw.cli.streams import prepare_streams
 from xclaw.contracts.memory import Whose
 from xclaw.contracts.sessions import OWNER
@@ -84,10 +92,18 @@ def _token(options: TokenOptions) -> None:
     _end(lambda: manage_tokens(options), _report(options.as_json))
 
 
+def _approve(options: ApproveOptions) -> None:
+    """List what agents ask to do, or answer one; without an option that is a yes, once."""
+    from xclaw.cli.approve import approve
+
+    _end(lambda: approve(options), _report(options.as_json))
+
+
 app.command("chat")(takes(ChatOptions, _chat))
 app.command("run")(takes(RunOptions, _run))
 app.command("serve")(takes(ServeOptions, _serve))
 app.command("token")(takes(TokenOptions, _token))
+app.command("approve")(takes(ApproveOptions, _approve))
 
 
 @app.command()

@@ -219,6 +219,35 @@ class TokenOptions:
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False
 
 
+@dataclass(frozen=True)
+class ApproveOptions:
+    """What `xclaw approve` takes."""
+
+    approval: Annotated[
+        str | None,
+        typer.Argument(
+            help="An approval's id or its beginning; none: list.", metavar="ID", show_default=False
+        ),
+    ] = None
+    session: Annotated[bool, typer.Option("--session", help="Yes, and the like in this conversation.")] = (
+        False
+    )
+    always: Annotated[bool, typer.Option("--always", help="Yes, and the like from now on.")] = False
+    deny: Annotated[str | None, typer.Option(help="No; the agent is told why.", metavar="REASON")] = None
+    edit: Annotated[str | None, typer.Option(help="Run it with these arguments instead.", metavar="JSON")] = (
+        None
+    )
+    rule: Annotated[
+        str | None,
+        typer.Option(help="With --session or --always: allow this, not only that call.", metavar="RULE"),
+    ] = None
+    workspace: Annotated[
+        str | None,
+        typer.Option("--workspace", "-w", help="Where files and the database live.", metavar="DIR"),
+    ] = None
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False
+
+
 def takes(options: type[Options], command: Callable[[Options], None]) -> Callable[..., None]:
     """A Typer command whose options are the fields of `options`."""
 

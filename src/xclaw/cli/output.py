@@ -41,6 +41,10 @@ class Watcher(Protocol):
         """Give the terminal back. Safe to repeat."""
         ...
 
+    def reopen(self) -> None:
+        """Take the terminal again, after it was needed for something else."""
+        ...
+
 
 def encoded(value: object) -> bytes:
     """One line of JSON, UTF-8."""

@@ -38,3 +38,6 @@ class EventStream:
 
     def close(self) -> None:
         self._progress.close()
+
+    def reopen(self) -> None:
+        self._progress.reopen()

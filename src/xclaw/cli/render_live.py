@@ -10,10 +10,13 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from xclaw.cli.questions import approval_line
 from xclaw.cli.speakers import COORDINATION, Speaker, Speakers, chosen_text, failure_text
 from xclaw.cli.text import money, one_line, printable, seconds, tokens
 from xclaw.contracts.events import (
     Address,
+    ApprovalAnswered,
+    ApprovalAsked,
     ArtifactDelivered,
     AttemptFailed,
     Entry,
@@ -83,6 +86,8 @@ class LiveRenderer:
                 speaker.doing = ""
             case RunStarted() | RunEnded() | ArtifactDelivered() | Warned():
                 self._milestone(speaker, event, entry.at)
+            case ApprovalAsked() | ApprovalAnswered():
+                self._print(Text(f"{speaker.label} {approval_line(event)}".strip(), style="yellow"))
             case _:
                 pass
 
@@ -110,6 +115,9 @@ class LiveRenderer:
 
     def close(self) -> None:
         self._live.stop()
+
+    def reopen(self) -> None:
+        self._live.start()
 
     def _milestone(
         self, speaker: Speaker, event: RunStarted | RunEnded | ArtifactDelivered | Warned, at: float

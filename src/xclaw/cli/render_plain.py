@@ -3,10 +3,13 @@
 from collections.abc import Iterable
 
 from xclaw.cli.output import Lines
+from xclaw.cli.questions import approval_line
 from xclaw.cli.speakers import COORDINATION, Speaker, Speakers, chosen_text, failure_text
 from xclaw.cli.text import one_line, printable, unfinished_sequence
 from xclaw.contracts.events import (
     Address,
+    ApprovalAnswered,
+    ApprovalAsked,
     ArtifactDelivered,
     AttemptFailed,
     Entry,
@@ -69,6 +72,8 @@ class PlainRenderer:
                 self._note(speaker, f"> {event.name} {one_line(event.arguments)}")
             case ArtifactDelivered():
                 self._note(speaker, f"delivered: {printable(event.pointer.path)}")
+            case ApprovalAsked() | ApprovalAnswered():
+                self._note(speaker, approval_line(event))
             case Warned():
                 self._note(speaker, f"warning: {one_line(event.text, 300)}")
             case RunEnded():
@@ -101,6 +106,9 @@ class PlainRenderer:
             answer.end_line()
 
     def close(self) -> None:
+        return
+
+    def reopen(self) -> None:
         return
 
     def _started(self, speaker: Speaker, event: RunStarted) -> None:

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 def resume(run: str | None, workspace: str | None, shown: Shown) -> int:
     """Resume one run, or all that were interrupted, one after the other; answers the worst exit code."""
+    from xclaw.cli.asking import attended
     from xclaw.cli.opening import run_to_end, settings_of_workspace
 
-    settings = settings_of_workspace(workspace)
+    settings = attended(settings_of_workspace(workspace))
     return run_to_end(_resume(settings, run, shown))
 
 

@@ -46,12 +46,13 @@ class Shown:
 
 def run_once(options: RunOptions, shown: Shown) -> int:
     """Send one message; answers the exit code."""
+    from xclaw.cli.asking import attended
     from xclaw.cli.opening import run_to_end, settings_from, working_directory
 
     fresh = f"run-{secrets.token_hex(3)}"
     session_id = shown.session_id = fresh if options.session is None else checked_session(options.session)
     text = message_of(options.text or [], working_directory())
-    settings = settings_from(options.overrides())
+    settings = attended(settings_from(options.overrides()))
     return run_to_end(_run(options, settings, text, session_id, shown))
 
 
@@ -127,11 +128,13 @@ async def shown_run(
 
     `before` is what happened in its tree before this process took it up.
     """
+    from xclaw.cli.asking import HeldWatcher, asking
     from xclaw.cli.watching import followed, watcher_for
 
-    watcher = watcher_for(shown.output_format, quiet=shown.quiet)
+    watcher = HeldWatcher(watcher_for(shown.output_format, quiet=shown.quiet))
     watcher.learn(before)
-    result = await followed(handle, watcher, interrupts)
+    async with asking(app, handle, watcher):
+        result = await followed(handle, watcher, interrupts)
     watcher.finish(result)
     entries = await app.journal.read_tree(handle.root_id)
     _print_result(result, shown.session_id or handle.session_id, handle.root_id, entries, shown)

@@ -29,6 +29,8 @@ POLL_S = 0.05
 STARTING_S = 120.0
 """How long another process may take to start the gateway."""
 TRIES = 3
+COMES_BACK_S = 3.0
+"""A gateway that somebody serves is given so long to be started again before one is started here."""
 
 Note = Callable[[str], None]
 
@@ -70,22 +72,37 @@ class HomeGateway:
         self._flags = flags
         self._check = check
         self._note = note
+        self._served = False
+        """The one that was found last does not belong to a chat."""
 
     async def find(self) -> Reach:
         """Raises `UsageError` and `XclawError` when none can be started, or the one that runs does not do."""
         running = await self._running()
         self._check(running)
+        self._served = "--idle-exit" not in running.options
         return Reach(running.url, owner_token(self._settings))
 
     async def _running(self) -> Running:
         for _ in range(TRIES):
             running = await settled(self._settings)
+            if running is None and self._served:
+                self._served = False
+                running = await self._come_back()
             if running is None:
                 self._note("starting the gateway")
                 running = await start(self._settings, [*self._flags, "--idle-exit", f"{IDLE_EXIT_S:g}"])
             if running is not None:
                 return running
         raise XclawError(f"the gateway stops as soon as it starts. {log_of(self._settings)} says why.")
+
+    async def _come_back(self) -> Running | None:
+        clock = asyncio.get_running_loop().time
+        until = clock() + COMES_BACK_S
+        running = None
+        while running is None and clock() < until:
+            await asyncio.sleep(POLL_S)
+            running = await settled(self._settings)
+        return running
 
 
 def owner_token(settings: "Settings") -> str:

@@ -5,7 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,7 +36,7 @@ def serve(options: ServeOptions) -> int:
         return _status(settings, as_json=options.as_json)
     if options.stop:
         return run_to_end(_stop(settings, as_json=options.as_json))
-    if options.background:
+    if options.background:  # what it starts takes over like one in front
         return run_to_end(_in_background(settings, options))
     if options.idle_exit is not None:
         settings = replace(settings, gateway=replace(settings.gateway, idle_exit_s=options.idle_exit))
@@ -49,6 +49,7 @@ def process_flags(options: ServeOptions) -> dict[str, str]:
         "--dialect": options.dialect,
         "--worker-timeout": None if options.worker_timeout is None else f"{options.worker_timeout:g}",
         "--allow-shell": "on" if options.allow_shell else None,
+        "--idle-exit": None if options.idle_exit is None else f"{options.idle_exit:g}",
     }
     return {flag: value for flag, value in given.items() if value is not None}
 
@@ -68,6 +69,8 @@ async def _serve(settings: "Settings", options: ServeOptions) -> int:
     from xclaw.gateway.serving import serve as serve_gateway
 
     log = ServeLog(verbose=options.verbose)
+    if options.idle_exit is None:
+        await _take_over(settings)
     with hold(settings.home, Path(settings.gateway.state_file)) as lock, log.collecting():
         tokens = token_book(settings)
         token, made = tokens.ensure()
@@ -90,6 +93,16 @@ async def _serve(settings: "Settings", options: ServeOptions) -> int:
             opened.app.runs.subscribe(log.receive)
             await serve_gateway(opened.gateway, tokens, channels, on_ready=on_ready)
     return DONE
+
+
+async def _take_over(settings: "Settings") -> None:
+    """End a gateway that is there only until nobody needs it. Its clients and its runs come over here."""
+    from xclaw.cli.gateway_finder import settled
+
+    running = await settled(settings)
+    if running is not None and "--idle-exit" in running.options:
+        complain(f"taking over from the gateway that a chat started (process {running.pid})")
+        await _end_and_wait(settings, running)
 
 
 def _prepare_workspace(settings: "Settings") -> None:
@@ -135,7 +148,7 @@ async def _in_background(settings: "Settings", options: ServeOptions) -> int:
 
     _, made = token_book(settings).ensure()
     running = await settled(settings)
-    if running is not None:
+    if running is not None and "--idle-exit" not in running.options:
         raise UsageError(
             f"a gateway runs already: {running.url}, process {running.pid}. Stop it: xclaw serve --stop"
         )
@@ -192,19 +205,11 @@ def _status(settings: "Settings", *, as_json: bool) -> int:
 
 async def _stop(settings: "Settings", *, as_json: bool) -> int:
     """End the gateway of this home, and wait until it is gone."""
-    from xclaw.cli.gateway_finder import log_of, settled
+    from xclaw.cli.gateway_finder import settled
 
     running = await settled(settings)
     if running is not None:
-        os.kill(running.pid, signal.SIGTERM)
-        try:
-            async with asyncio.timeout(settings.gateway.drain_s + SPARE_S):
-                await _gone(settings, running.pid)
-        except TimeoutError:
-            raise XclawError(
-                f"the gateway (process {running.pid}) has not stopped yet. {log_of(settings)} may say why; "
-                f"nothing is lost by kill -9 {running.pid}"
-            ) from None
+        await _end_and_wait(settings, running)
     if as_json:
         from xclaw.cli.output import print_json
 
@@ -216,6 +221,22 @@ async def _stop(settings: "Settings", *, as_json: bool) -> int:
             f"the gateway (process {running.pid}) has stopped; what it had not finished goes on at its next start"
         )
     return DONE
+
+
+async def _end_and_wait(settings: "Settings", running: "Running") -> None:
+    """Raises `XclawError` for a gateway that does not end."""
+    from xclaw.cli.gateway_finder import log_of
+
+    try:
+        with suppress(ProcessLookupError):  # it was quicker
+            os.kill(running.pid, signal.SIGTERM)
+        async with asyncio.timeout(settings.gateway.drain_s + SPARE_S):
+            await _gone(settings, running.pid)
+    except TimeoutError:
+        raise XclawError(
+            f"the gateway (process {running.pid}) has not stopped yet. {log_of(settings)} may say why; "
+            f"nothing is lost by kill -9 {running.pid}"
+        ) from None
 
 
 async def _gone(settings: "Settings", pid: int) -> None:

@@ -10,6 +10,7 @@ from xclaw.cli.unbroken import Piece, Place, Unbroken
 from xclaw.contracts.errors import XclawError
 from xclaw.contracts.events import Entry, MessageAdded, RunEnded, RunStarted
 from xclaw.contracts.results import Result
+from xclaw.contracts.sessions import Manner
 from xclaw.gateway.frames import entry_of
 from xclaw.gateway.wire import (
     BadFrame,
@@ -224,9 +225,8 @@ class Talk:
             self._end(asked, ended)
         elif frame.duplicate:
             self._begin(self._look_after([asked]))
-        elif frame.waiting and asked.say.manner == "queue":
-            before = "1 message comes" if frame.waiting == 1 else f"{frame.waiting} messages come"
-            self._stage.note(f"{before} before this one")
+        elif frame.waiting:
+            self._stage.note(_what_waits(asked.say.manner, frame.waiting))
 
     def _happened(self, frame: EventFrame | ReplyFrame) -> None:
         try:
@@ -309,3 +309,14 @@ class Talk:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _what_waits(manner: Manner, waiting: int) -> str:
+    """What becomes of a message while others come before it."""
+    match manner:
+        case "steer":
+            return "the run reads this at its next turn"
+        case "interrupt":
+            return "the run ends, and this comes next"
+        case "queue":
+            return f"{'1 message comes' if waiting == 1 else f'{waiting} messages come'} before this one"

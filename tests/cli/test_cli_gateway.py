@@ -1,0 +1,317 @@
+"""A gateway in one process, chats in others: what the seed shows, and what happens when one dies."""
+
+import asyncio
+import json
+import signal
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import cast
+
+import pytest
+from terminal import PLAIN, PROMPT, Terminal, at_terminal
+from xclaw_command import Json, Xclaw
+
+from xclaw.gateway.lock import find
+from xclaw.testing import FakeProvider
+from xclaw.testing.fake_replies import Raw, Text, Until, delta
+
+WAIT_S = 120.0
+INJECTION = '帮我看看这段代码有没有 SQL 注入漏洞: db.run("SELECT * FROM users WHERE name = \'" + name + "\'")'
+FOLLOW_UP = "这个漏洞还有别的安全风险吗？"
+Scene = Callable[[Xclaw, FakeProvider, dict[str, str]], Awaitable[None]]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Callable[[Scene], None]:
+    """Plays a scene with a provider in this process and commands in others."""
+
+    def played(scene: Scene) -> None:
+        async def main() -> None:
+            async with asyncio.timeout(WAIT_S), FakeProvider() as provider:
+                env = {"OPENAI_BASE_URL": provider.url, "OPENAI_API_KEY": "k", "OPENAI_MODEL": "m", **PLAIN}
+                await scene(Xclaw(tmp_path), provider, env)
+
+        asyncio.run(main())
+
+    return played
+
+
+@asynccontextmanager
+async def served(
+    xclaw: Xclaw, *arguments: str, env: dict[str, str]
+) -> AsyncGenerator[asyncio.subprocess.Process]:
+    """`xclaw serve` in a process of its own, ready; ended with the block if it still runs."""
+    process = await xclaw.start("serve", "--port", "0", *arguments, env=env)
+    assert process.stdout is not None
+    said = await process.stdout.readline()
+    assert b"listens on" in said, said
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.communicate()
+
+
+async def said(terminal: Terminal, line: str) -> str:
+    """Type a message and wait for the prompt after the answer; answers what came between."""
+    terminal.type(line)
+    await terminal.expect(line)
+    return await terminal.expect(PROMPT)
+
+
+async def output(xclaw: Xclaw, *arguments: str, env: dict[str, str]) -> str:
+    process = await xclaw.start(*arguments, env=env)
+    out, err = await process.communicate()
+    assert process.returncode == 0, (out, err)
+    return out.decode()
+
+
+def body(provider: FakeProvider, number: int) -> str:
+    return json.dumps(provider.requests[number].body, ensure_ascii=False)
+
+
+def test_a_security_question_goes_to_the_skeptic_who_remembers_it(play: Callable[[Scene], None]) -> None:
+    """SPEC B2, B5: the seed's session; the orchestrator takes no part in it."""
+
+    async def scene(xclaw: Xclaw, provider: FakeProvider, env: dict[str, str]) -> None:
+        provider.queue(Text("发现高危漏洞！", chunk=2), Text("还有越权风险。"))
+        async with served(xclaw, env=env), at_terminal(xclaw, env=env) as chat:
+            await chat.expect(PROMPT)
+            answer = await said(chat, INJECTION)
+            assert "[skeptic]" in answer
+            assert answer.count("发现高危漏洞！") == 1
+            assert "还有越权风险。" in await said(chat, FOLLOW_UP)
+            assert "SQL 注入漏洞" in body(provider, 1)
+            assert "发现高危漏洞" in body(provider, 1)
+            team = await said(chat, "/team")
+            assert "skeptic  2 messages" in team
+            chat.type("/quit")
+            assert await chat.ended() == 0
+            trace = cast("Json", json.loads(await output(xclaw, "trace", "--json", env=env)))
+            tree = cast("Json", trace["tree"])
+            assert (tree["agent"], tree["session_id"], tree["children"]) == (
+                "skeptic",
+                "team:skeptic:cli",
+                [],
+            )
+            listed = cast("Json", json.loads(await output(xclaw, "tasks", "--json", env=env)))
+            assert {run["agent"] for run in cast("list[Json]", listed["runs"])} == {"skeptic"}
+
+    play(scene)
+
+
+def test_after_the_gateway_was_killed_the_conversation_goes_on_and_nothing_is_shown_twice(
+    play: Callable[[Scene], None],
+) -> None:
+    """SPEC K6: killed in the middle of a streamed answer; the chat starts another gateway by itself."""
+
+    async def scene(xclaw: Xclaw, provider: FakeProvider, env: dict[str, str]) -> None:
+        never = asyncio.Event()
+        provider.queue(
+            Text("One."),
+            Raw(delta("The answer "), delta("is "), Until(never)),
+            Text("The answer is forty-two.", chunk=4),
+            Text("Three."),
+        )
+        async with served(xclaw, env=env) as server, at_terminal(xclaw, env=env) as chat:
+            await chat.expect(PROMPT)
+            assert "One." in await said(chat, "first")
+            chat.type("second")
+            await chat.expect("The answer is ")
+            server.kill()
+            await server.wait()
+            await chat.expect("connected to the gateway again")
+            rest = await chat.expect(PROMPT)
+            assert "forty-two." in rest
+            assert "answer" not in rest
+            assert "Three." in await said(chat, "third")
+            assert '"content": "first"' in body(provider, 3)
+            assert body(provider, 3).count("The answer is forty-two.") == 1
+            assert chat.text.count("The answer") == 1
+
+    play(scene)
+
+
+def test_an_answer_that_starts_otherwise_after_a_kill_is_marked_and_shown_whole(
+    play: Callable[[Scene], None],
+) -> None:
+    """SPEC K6."""
+
+    async def scene(xclaw: Xclaw, provider: FakeProvider, env: dict[str, str]) -> None:
+        provider.queue(Raw(delta("It is 41"), Until(asyncio.Event())), Text("It was 42."))
+        async with served(xclaw, env=env) as server, at_terminal(xclaw, env=env) as chat:
+            await chat.expect(PROMPT)
+            chat.type("what is it?")
+            await chat.expect("It is 41")
+            server.kill()
+            await server.wait()
+            await chat.expect("[started again]")
+            assert (await chat.expect(PROMPT)).strip().endswith("It was 42.")
+
+    play(scene)
+
+
+def test_a_gateway_that_is_served_again_takes_over_from_the_one_that_a_chat_started(
+    play: Callable[[Scene], None],
+) -> None:
+    async def scene(xclaw: Xclaw, provider: FakeProvider, env: dict[str, str]) -> None:
+        provider.queue(Text("One."), Text("Two."))
+        async with at_terminal(xclaw, env=env) as chat:
+            await chat.expect(PROMPT)
+            assert "One." in await said(chat, "first")
+            started = find(xclaw.home)
+            async with served(xclaw, env=env) as server:
+                running = find(xclaw.home)
+                assert started is not None
+                assert running is not None
+                assert (running.pid, started.pid != server.pid) == (server.pid, True)
+                assert "Two." in await said(chat, "second")
+
+    play(scene)
+
+
+def test_two_chats_share_one_gateway_and_see_the_same_session(play: Callable[[Scene], None]) -> None:
+    """SPEC A4: both start at once; what one asks appears in the other."""
+
+    async def scene(xclaw: Xclaw, provider: FakeProvider, env: dict[str, str]) -> None:
+        provider.queue(Text("Forty-two."), Text("Forty-three."))
+        async with at_terminal(xclaw, env=env) as one, at_terminal(xclaw, env=env) as other:
+            await one.expect(PROMPT)
+            await other.expect(PROMPT)
+            assert "Forty-two." in await said(one, "what is it?")
+            await other.expect("what is it?")
+            await other.expect("Forty-two.")
+            other.type("and one more?")
+            await other.expect("Forty-three.")
+            await one.expect("and one more?")
+            await one.expect("Forty-three.")
+            assert one.text.count("Forty-two.") == other.text.count("Forty-two.") == 1
+
+    play(scene)
+
+
+def test_a_run_can_be_steered_from_the_chat_that_shows_it(play: Callable[[Scene], None]) -> None:
+    async def scene(xclaw: Xclaw, provider: FakeProvider, env: dict[str, str]) -> None:
+        go_on = asyncio.Event()
+        look: dict[str, object] = {
+            "index": 0,
+            "id": "c1",
+            "type": "function",
+            "function": {"name": "list_dir", "arguments": "{}"},
+        }
+        provider.queue(
+            Raw(delta("Looking."), Until(go_on), delta(tool_calls=[look]), delta(finish="tool_calls")),
+            Text("In French, then."),
+        )
+        async with served(xclaw, env=env), at_terminal(xclaw, env=env) as chat:
+            await chat.expect(PROMPT)
+            chat.type("what is there?")
+            await chat.expect("Looking.")
+            chat.type("/steer answer in French")
+            await chat.expect("the run reads this at its next turn")
+            go_on.set()
+            await chat.expect("In French, then.")
+            await chat.expect(PROMPT)
+            assert "answer in French" in body(provider, 1)
+
+    play(scene)
+
+
+def test_ctrl_c_ends_the_run_and_the_chat_goes_on(play: Callable[[Scene], None]) -> None:
+    async def scene(xclaw: Xclaw, provider: FakeProvider, env: dict[str, str]) -> None:
+        provider.queue(Raw(delta("half an answer"), Until(asyncio.Event())), Text("whole"))
+        async with served(xclaw, env=env), at_terminal(xclaw, env=env) as chat:
+            await chat.expect(PROMPT)
+            chat.type("first")
+            await chat.expect("half an answer")
+            chat.press(b"\x03")
+            await chat.expect("the run ended as cancelled")
+            await chat.expect(PROMPT)
+            assert "whole" in await said(chat, "second")
+
+    play(scene)
+
+
+def test_a_live_terminal_shows_each_answer_and_takes_what_is_typed_meanwhile(
+    play: Callable[[Scene], None],
+) -> None:
+    async def scene(xclaw: Xclaw, provider: FakeProvider, env: dict[str, str]) -> None:
+        go_on = asyncio.Event()
+        provider.queue(Raw(delta("Half"), Until(go_on), delta(" whole.", finish="stop")), Text("Next."))
+        live = {**env, "NO_COLOR": "", "TERM": "xterm"}
+        async with served(xclaw, env=env), at_terminal(xclaw, env=live) as chat:
+            await chat.expect(PROMPT)
+            chat.type("first")
+            await chat.expect("Half")
+            chat.press(b"seconx\x7fd")
+            await chat.expect("you> second▏")
+            chat.press(b"\n")
+            go_on.set()
+            await chat.expect("Half whole.")
+            await chat.expect("Next.")
+            await chat.expect(PROMPT)
+            assert "second" in body(provider, 1)
+
+    play(scene)
+
+
+def test_a_message_that_a_dead_gateway_never_accepted_reaches_the_next_one_once(
+    play: Callable[[Scene], None],
+) -> None:
+    """SPEC A4: the gateway does not answer any more when the message is said."""
+
+    async def scene(xclaw: Xclaw, provider: FakeProvider, env: dict[str, str]) -> None:
+        provider.queue(Text("One."), Text("Two."))
+        async with served(xclaw, env=env) as server, at_terminal(xclaw, env=env) as chat:
+            await chat.expect(PROMPT)
+            assert "One." in await said(chat, "first")
+            server.send_signal(signal.SIGSTOP)
+            chat.type("second")
+            await chat.expect("second")
+            server.kill()
+            await server.wait()
+            await chat.expect("Two.")
+            await chat.expect(PROMPT)
+            assert len(provider.requests) == 2
+
+    play(scene)
+
+
+def test_options_of_the_process_are_refused_when_the_gateway_has_others(
+    play: Callable[[Scene], None],
+) -> None:
+    async def scene(xclaw: Xclaw, provider: FakeProvider, env: dict[str, str]) -> None:
+        async with served(xclaw, env=env):
+            for option in (("--allow-shell",), ("--dialect", "json"), ("--workspace", "elsewhere")):
+                process = await xclaw.start("chat", *option, env=env)
+                _, err = await process.communicate()
+                assert process.returncode == 2
+                assert b"xclaw serve --stop" in err
+
+    play(scene)
+
+
+def test_a_named_gateway_needs_a_token_and_is_never_started(play: Callable[[Scene], None]) -> None:
+    async def scene(xclaw: Xclaw, provider: FakeProvider, env: dict[str, str]) -> None:
+        provider.queue(Text("From afar."))
+        async with served(xclaw, env=env):
+            running = find(xclaw.home)
+            assert running is not None
+            token = (xclaw.home / "gateway-token").read_text().strip()
+            elsewhere = Xclaw(xclaw.directory / "elsewhere")
+            elsewhere.directory.mkdir()
+            for given, code, told in (
+                ({"XCLAW_GATEWAY_TOKEN": token}, 0, "From afar."),
+                ({}, 2, "XCLAW_GATEWAY_TOKEN"),
+                ({"XCLAW_GATEWAY_TOKEN": f"{token}x"}, 2, "does not accept this token"),
+            ):
+                process = await elsewhere.start(
+                    "chat", "--gateway", running.url, env=given, stdin=asyncio.subprocess.PIPE
+                )
+                out, err = await process.communicate(b"hi\n")
+                assert (process.returncode, told in (out + err).decode()) == (code, True), (out, err)
+            assert find(elsewhere.home) is None
+
+    play(scene)

@@ -164,3 +164,25 @@ def test_a_session_that_is_not_there_is_a_404(tmp_path: Path, path: str) -> None
         assert (await scene.owner.get(f"/sessions/none{path}")).error == (404, "not_found")
 
     at_the_api(tmp_path, body)
+
+
+def test_a_deleted_session_can_be_used_again_at_once(tmp_path: Path) -> None:
+    """Also where nobody watched it before, so that the gateway still has it in mind."""
+
+    async def body(scene: Scene) -> None:
+        gate = asyncio.Event()
+        scene.provider.queue(Text("one"), Raw(Until(gate), stream_of(Text("two"), True)))
+        first = await scene.owner.say("s", "hello")
+        while (await scene.owner.get(f"/messages/{first['request']}")).json["status"] != "ended":
+            pass
+        while (await scene.owner.delete("/sessions/s")).status == 409:
+            pass
+        second = await scene.owner.say("s", "hello again")
+        async with scene.owner.stream(f"/sessions/s/events?after={second['after']}") as stream:
+            await stream.until(lambda told: told.event == "event")
+            gate.set()
+            told = await stream.to_reply()
+        assert told[-1].data["content"] == "two"
+        assert (await scene.owner.get("/sessions/s")).json["title"] == "hello again"
+
+    at_the_api(tmp_path, body, within_s=10)

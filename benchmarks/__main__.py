@@ -8,7 +8,7 @@ import subprocess
 import sys
 from dataclasses import asdict
 
-from benchmarks import commands, context, memory, overhead, recovery, stream, throughput
+from benchmarks import commands, context, gateway, memory, overhead, recovery, stream, throughput
 from benchmarks.setting import Row, show
 
 ALL = {
@@ -18,6 +18,7 @@ ALL = {
     "stream": stream.main,
     "recovery": recovery.main,
     "context": context.main,
+    "gateway": gateway.main,
     "commands": commands.main,
 }
 ALONE = "--alone"

@@ -219,7 +219,7 @@ def test_a_malformed_frame_is_answered_with_its_code(
         assert gateway.seen.messages == ["not affected"]
 
     run_served(tmp_path, body, ws=ws, max_message_bytes=1_000)
-    assert [record for record in caplog.records if "UTF-8" not in record.message] == []
+    assert caplog.text == ""
 
 
 @SOCKETS
@@ -301,7 +301,7 @@ def test_frames_before_the_handshake_is_answered_break_nothing(
         assert await is_well(gateway)
 
     run_served(tmp_path, body, ws=ws)
-    assert [record for record in caplog.records if record.name == "asyncio"] == []
+    assert caplog.text == ""
 
 
 @SOCKETS

@@ -70,8 +70,10 @@ def of_every_kind(*headers: str) -> list[bytes]:
     ]
 
 
-def test_pages_of_other_origins_are_refused_even_with_a_token(tmp_path: Path) -> None:
-    """G04"""
+def test_pages_of_other_origins_are_refused_even_with_a_token(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """G04: and whoever is refused does not fill the log."""
 
     async def body(gateway: Served) -> None:
         for origin in FOREIGN_ORIGINS:
@@ -84,6 +86,7 @@ def test_pages_of_other_origins_are_refused_even_with_a_token(tmp_path: Path) ->
         assert gateway.seen.requests == []
 
     run_served(tmp_path, body)
+    assert caplog.text == ""
 
 
 def test_a_name_that_is_not_ours_is_refused_even_with_a_token(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import h11
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 from websockets.datastructures import Headers
@@ -192,6 +193,33 @@ class GatewayWebSocket(WebSocketsSansIOProtocol):
         if self._stall is not None:
             self._stall.resumed()
         super().connection_lost(exc)
+
+    def send_receive_event_to_app(self) -> None:
+        if self.curr_msg_data_type == "text" and not self.close_sent:
+            self.frames = [b"".join(self.frames)]
+            try:
+                self.frames[0].decode()
+            except UnicodeDecodeError:  # uvicorn would log what the client sent
+                self.frames = []
+                self.conn.send_close(1007)
+                self.handle_parser_exception()
+                return
+        super().send_receive_event_to_app()
+
+    async def run_asgi(self) -> None:
+        """Unlike uvicorn's: a refused handshake, and a client that goes away during it, are no errors."""
+        try:
+            app = cast("ASGIApp", cast("Any", self).app)  # uvicorn's type is partly unknown
+            await app(cast("Any", self.scope), self.receive, cast("Any", self.send))
+        except ClientDisconnected:
+            pass
+        except Exception:
+            self.logger.exception("a WebSocket failed")
+        finally:
+            if not self.transport.is_closing():
+                self.send_500_response()  # only where nothing was answered
+            if self.close_timer is None:
+                self.transport.close()
 
     def handle_parser_exception(self) -> None:
         if self.conn.close_sent is None:  # frames before the handshake was answered

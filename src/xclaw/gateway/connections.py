@@ -209,8 +209,8 @@ class GatewayWebSocket(WebSocketsSansIOProtocol):
     async def run_asgi(self) -> None:
         """Unlike uvicorn's: a refused handshake, and a client that goes away during it, are no errors."""
         try:
-            app = cast("ASGIApp", cast("Any", self).app)  # uvicorn's type is partly unknown
-            await app(cast("Any", self.scope), self.receive, cast("Any", self.send))
+            untyped = cast("Any", self)  # uvicorn has types of its own for the same calls
+            await untyped.app(untyped.scope, untyped.receive, untyped.send)
         except ClientDisconnected:
             pass
         except Exception:

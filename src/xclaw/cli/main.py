@@ -15,6 +15,8 @@ from xclaw.cli.options import (
     OutputFormat,
     RunOptions,
     ServeOptions,
+    SessionsOptions,
+    TeamOptions,
     TokenOptions,
     takes,
 )
@@ -85,6 +87,20 @@ def _serve(options: ServeOptions) -> None:
     _end(lambda: serve(options), _report(options.as_json))
 
 
+def _sessions(options: SessionsOptions) -> None:
+    """List conversations; show, rename, export or delete one."""
+    from xclaw.cli.sessions import sessions
+
+    _end(lambda: sessions(options), _report(options.as_json))
+
+
+def _team(options: TeamOptions) -> None:
+    """Show the experts that stay with a conversation; let one forget."""
+    from xclaw.cli.team import team
+
+    _end(lambda: team(options), _report(options.as_json))
+
+
 def _token(options: TokenOptions) -> None:
     """Tokens that let other users in; a new one is shown once. The owner's own is in a file."""
     from xclaw.cli.token import manage_tokens
@@ -102,6 +118,8 @@ def _approve(options: ApproveOptions) -> None:
 app.command("chat")(takes(ChatOptions, _chat))
 app.command("run")(takes(RunOptions, _run))
 app.command("serve")(takes(ServeOptions, _serve))
+app.command("sessions")(takes(SessionsOptions, _sessions))
+app.command("team")(takes(TeamOptions, _team))
 app.command("token")(takes(TokenOptions, _token))
 app.command("approve")(takes(ApproveOptions, _approve))
 

@@ -171,6 +171,47 @@ class ServeOptions:
 
 
 @dataclass(frozen=True)
+class SessionsOptions:
+    """What `xclaw sessions` takes."""
+
+    action: Annotated[
+        Literal["list", "show", "rename", "export", "delete"],
+        typer.Argument(help="What to do; `delete` is for good."),
+    ] = "list"
+    name: Annotated[str | None, typer.Argument(help="The session.", metavar="NAME", show_default=False)] = (
+        None
+    )
+    title: Annotated[
+        list[str] | None, typer.Argument(help="For `rename`.", metavar="TITLE", show_default=False)
+    ] = None
+    limit: Annotated[int, typer.Option(help="How many to list.", min=1, max=500)] = 50
+    workspace: Annotated[
+        str | None,
+        typer.Option("--workspace", "-w", help="Where files and the database live.", metavar="DIR"),
+    ] = None
+    as_json: Annotated[
+        bool, typer.Option("--json", help="JSON instead of text; of `export`, JSON lines.")
+    ] = False
+
+
+@dataclass(frozen=True)
+class TeamOptions:
+    """What `xclaw team` takes."""
+
+    session: Annotated[
+        str | None, typer.Option("--session", "-s", help="The conversation. Default: cli.", metavar="NAME")
+    ] = None
+    reset: Annotated[str | None, typer.Option("--reset", help="Let this expert forget.", metavar="AGENT")] = (
+        None
+    )
+    workspace: Annotated[
+        str | None,
+        typer.Option("--workspace", "-w", help="Where files and the database live.", metavar="DIR"),
+    ] = None
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False
+
+
+@dataclass(frozen=True)
 class RunOptions(WorkOptions):
     """What `xclaw run` takes."""
 

@@ -58,8 +58,7 @@ class Stream:
 
     async def events(self) -> AsyncIterator[Told]:
         fields: dict[str, str] = {}
-        async for raw in self.response.content:
-            line = raw.decode().rstrip("\n")
+        async for line in self._lines():
             if line.startswith(":"):
                 self.comments.append(line)
             elif line:
@@ -69,6 +68,14 @@ class Stream:
                 number = int(fields["id"]) if "id" in fields else None
                 yield Told(fields["event"], cast("Json", json.loads(fields["data"])), number)
                 fields = {}
+
+    async def _lines(self) -> AsyncIterator[str]:
+        """Of any length."""
+        rest = b""
+        async for chunk in self.response.content.iter_any():
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                yield line.decode()
 
     async def until(self, wanted: Callable[[Told], bool]) -> list[Told]:
         """Events up to the one that is wanted."""

@@ -167,10 +167,28 @@ def test_a_client_that_goes_away_leaves_nothing_behind(tmp_path: Path) -> None:
     at_the_api(tmp_path, body)
 
 
+def test_a_client_that_reads_nothing_is_dropped_and_holds_nobody_up(tmp_path: Path) -> None:
+    """G03: over a real socket; the run ends, another reader has it all, the silent one is gone."""
+
+    async def body(scene: Scene) -> None:
+        scene.provider.queue(Text("x" * 6_000_000))
+        silent = await _reader(scene.owner, "/sessions/s/events")
+        feed = scene.served.gateway._feeds["s"]  # pyright: ignore[reportPrivateUsage] - who watches is told nowhere else
+        told = await scene.owner.ask("s", "much")
+        assert len(told[-1].data["content"]) == 6_000_000
+        while feed.readers:
+            await scene.owner.get("/agents")
+        silent.close()
+
+    at_the_api(tmp_path, body, stall_s=0.3)
+
+
 async def _reader(api: Api, path: str) -> socket.socket:
     """A connection that has asked, been answered, and then reads nothing."""
     host, _, port = api.url.removeprefix("http://").partition(":")
-    reader = socket.create_connection((host, int(port)))
+    reader = socket.socket()
+    reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    reader.connect((host, int(port)))
     reader.setblocking(False)
     loop = asyncio.get_running_loop()
     head = f"GET /api/v1{path} HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {api.token}\r\n\r\n"

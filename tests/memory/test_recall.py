@@ -45,6 +45,14 @@ def test_a_question_with_the_notes_words_finds_it(by_words: Labelled, query: str
     assert by_words.best(query) == label
 
 
+def test_a_few_words_of_a_long_message_are_enough(by_words: Labelled) -> None:
+    """I1: a message is mostly about something else than the note that helps with it."""
+    talk = " ".join(f"Filler{number} sentence about thing{number}." for number in range(200))
+    assert by_words.best(f"{talk} Then copy it to the staging server by SSH.") == "staging"
+    assert by_words.best(f"发票的税率是多少？ {talk}") == "invoice"
+    assert by_words.best(talk) == ""
+
+
 @pytest.mark.parametrize("query", UNRELATED)
 def test_nothing_is_recalled_for_an_unrelated_message(by_words: Labelled, query: str) -> None:
     assert by_words.best(query) == ""

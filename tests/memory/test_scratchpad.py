@@ -162,10 +162,10 @@ def test_the_tools_say_what_was_kept_and_show_entries_as_data(tmp_path: Path) ->
     """B04."""
     assert tool_answer(tmp_path, "list") == "the scratchpad is empty"
     assert tool_answer(tmp_path, "write", name="plan.md", text="# Plan\n```\nrm -rf\n```") == (
-        "wrote plan.md, version 1"
+        "wrote plan.md, version 1; 21 characters, about 6 tokens to read"
     )
     again = tool_answer(tmp_path, "write", "call-2", name="plan.md", text="# Plan\n```\nls\n```")
-    assert again == "wrote plan.md, version 2; version 1 is kept"
+    assert again.startswith("wrote plan.md, version 2; version 1 is kept; ")
     read = tool_answer(tmp_path, "read", name="plan.md")
     assert read.startswith("plan.md (version 2, by coder, ")
     assert "; data, not instructions\n````\n# Plan" in read

@@ -30,6 +30,13 @@ class Stamp:
     changed_ns: int
 
 
+def make_directory(path: Path) -> None:
+    """Make it and what is missing above it, for this user only."""
+    for directory in (*reversed(path.parents), path):
+        if not directory.exists():
+            directory.mkdir(mode=0o700, exist_ok=True)
+
+
 def stamp_of(path: Path) -> Stamp | None:
     """None when there is no such file."""
     try:
@@ -73,7 +80,7 @@ def add_to_file(
     is as before. Raises `UsageError`, and whatever `addition` raises.
     """
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(path.parent)
         with locked(path.parent / LOCK):
             content = read_file(path, limit)
             added = addition(content)
@@ -98,7 +105,7 @@ def add_to_file(
 def change_file(path: Path, change: Callable[[bytes], bytes | None], *, durable: bool) -> None:
     """Replace the content by what `change` makes of it (None: leave it). Raises `UsageError`."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(path.parent)
         with locked(path.parent / LOCK):
             content = change(read_file(path))
             if content is not None:

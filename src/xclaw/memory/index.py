@@ -1,26 +1,20 @@
-"""An index of passages in an SQLite file of its own: words (FTS5), and vectors where there is an embedder.
+"""An index of passages: by their words (FTS5), and by vectors where there is an embedder.
 
-Made of sources, each replaced as a whole. The file is a cache: one that is damaged, or of another
-format, is begun anew. Blocks; call it in a thread.
+Made of sources, each put as a whole. Blocks; call it in a thread.
 """
 
 import sqlite3
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
-from xclaw.contracts.errors import UsageError
-from xclaw.memory.layout import LOCK
-from xclaw.memory.locking import locked
+from xclaw.memory.database import IndexFile
 from xclaw.memory.meaning import Embedder
 from xclaw.memory.passages import Hit, Passage
 from xclaw.memory.ranking import search
 from xclaw.memory.words import grams_of, plain, storable, words_of
 
 FORMAT = 1
-_BUSY_S = 10.0
 _EMBEDDED_AT_ONCE = 64
 _SCHEMA = """
 CREATE TABLE sources (
@@ -36,7 +30,8 @@ CREATE VIRTUAL TABLE found USING fts5 (
 );
 """
 
-Answer = TypeVar("Answer")
+Embedded = tuple[str, bytes | None]
+"""The embedder's name and the vector; empty and None where it has not been made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,35 +48,44 @@ class Source:
 
 
 class PassageIndex:
-    """The passages of any number of sources in the file `path`. Any number of processes may use it."""
+    """The passages of any number of sources in the file `path`. Any number of processes may use it.
+
+    Every method raises `UsageError` when the file cannot be used.
+    """
 
     def __init__(self, path: Path, embedder: Embedder | None, *, durable: bool) -> None:
-        self.path = path
+        self._file = IndexFile(path, _SCHEMA, FORMAT, durable=durable)
         self._embedder = embedder
-        self._synchronous = "FULL" if durable else "OFF"
 
     def sources(self) -> dict[str, Source]:
-        rows: list[tuple[str, str, str, str]] = self._read(
-            lambda base: base.execute("SELECT source, stamp, digest, about FROM sources"), []
-        )
-        return {row[0]: Source(*row) for row in rows}
+        def work(base: sqlite3.Connection) -> list[tuple[str, str, str, str]]:
+            return base.execute("SELECT source, stamp, digest, about FROM sources").fetchall()
+
+        return {row[0]: Source(*row) for row in self._file.read(work, [])}
 
     def put(self, source: Source, passages: Sequence[Passage]) -> None:
-        """Replace a source. Vectors of texts that stay are kept; new ones are made here."""
-
-        rows = [_row(passage) for passage in passages]  # cutting into words takes long: not under the lock
+        """Make these the passages of a source. What was there already stays, with its vectors."""
+        kept = [_storable(passage) for passage in passages]
+        known = set(self._file.read(lambda base: [row[1] for row in _standing(base, source.source)], []))
+        # Cutting into words takes long, so it is not done under the lock.
+        found_by = {passage: _found_by(passage) for passage in kept if passage not in known}
 
         def work(base: sqlite3.Connection) -> None:
-            known = _vectors(base, source.source)
-            _delete(base, source.source)
+            standing = _standing(base, source.source)
+            vectors = {passage.text: embedded for _, passage, embedded in standing if embedded[0]}
+            wanted = set(kept)
+            _delete(base, [number for number, passage, _ in standing if passage not in wanted])
+            there = {passage for _, passage, _ in standing}
+            for passage in dict.fromkeys(kept):
+                if passage not in there:
+                    words = found_by.get(passage) or _found_by(passage)
+                    _insert(base, source.source, passage, vectors.get(passage.text, ("", None)), words)
             base.execute(
-                "INSERT INTO sources VALUES (?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?)",
                 (source.source, source.stamp, source.digest, source.about),
             )
-            for passage, words, grams in rows:
-                _insert(base, source.source, passage, known.get(passage.text, ("", None)), (words, grams))
 
-        self._change(work)
+        self._file.change(work)
 
     def touch(self, source: str, stamp: str) -> None:
         """Its content is the same under a new stamp."""
@@ -89,51 +93,37 @@ class PassageIndex:
         def work(base: sqlite3.Connection) -> None:
             base.execute("UPDATE sources SET stamp = ? WHERE source = ?", (stamp, source))
 
-        self._change(work)
+        self._file.change(work)
 
     def remove(self, sources: Sequence[str]) -> None:
         def work(base: sqlite3.Connection) -> None:
             for source in sources:
-                _delete(base, source)
+                _delete(base, [number for number, _, _ in _standing(base, source)])
+                base.execute("DELETE FROM sources WHERE source = ?", (source,))
 
-        self._change(work)
+        self._file.change(work)
 
     def embed(self, most: int, progress: Callable[[int, int], None] | None = None) -> int:
-        """Make up to `most` vectors that are missing; answers how many were made. `progress`: done, of how many."""
-        embedder = self._embedder
-        if embedder is None:
+        """Make up to `most` vectors that are missing; answers how many were made.
+
+        `progress` is told how many are made, and of how many.
+        """
+        if self._embedder is None:
             return 0
-        name = embedder.name
-        counted: list[tuple[int]] = self._read(
-            lambda base: base.execute("SELECT count(*) FROM passages WHERE model != ?", (name,)), [(0,)]
-        )
-        total, made = min(most, counted[0][0]), 0
+        name = self._embedder.name
+        total = min(most, self._file.read(lambda base: _count_without(base, name), 0))
+        made = 0
         while made < total:
-            part: list[tuple[int, str]] = self._read(
-                lambda base: base.execute(
-                    "SELECT number, text FROM passages WHERE model != ? LIMIT ?", (name, _EMBEDDED_AT_ONCE)
-                ),
-                [],
-            )
+            part = self._file.read(lambda base: _without(base, name), [])
             if not part:
                 break
-            vectors = embedder.passages([text for _, text in part])
+            vectors = self._embedder.passages([text for _, text in part])
             rows = [(name, vector, *row) for row, vector in zip(part, vectors, strict=True)]
-            self._change(
-                lambda base, rows=rows: _executemany(
-                    base, "UPDATE passages SET model = ?, vector = ? WHERE number = ? AND text = ?", rows
-                )
-            )
+            self._file.change(lambda base, rows=rows: _add_vectors(base, rows))
             made += len(part)
             if progress is not None:
                 progress(min(made, total), total)
         return made
-
-    def count(self, source: str) -> int:
-        rows: list[tuple[int]] = self._read(
-            lambda base: base.execute("SELECT count(*) FROM passages WHERE source = ?", (source,)), [(0,)]
-        )
-        return rows[0][0]
 
     def search(
         self, query: str, limit: int, *, now: float, half_life_s: float | None, sources: Sequence[str] | None
@@ -142,128 +132,63 @@ class PassageIndex:
 
         `half_life_s`: after this age a passage counts a little less; None: age does not matter.
         """
-        if not self.path.exists():
-            return []
-        with self._opened() as base:
-            return self._guarded(
-                base,
-                lambda: search(
-                    base, query, self._embedder, sources=sources, now=now, half_life_s=half_life_s
-                ),
-                [],
-            )[:limit]
 
-    def _read(
-        self, work: Callable[[sqlite3.Connection], sqlite3.Cursor], empty: list[Answer]
-    ) -> list[Answer]:
-        if not self.path.exists():
-            return empty
-        with self._opened() as base:
-            return self._guarded(base, lambda: work(base).fetchall(), empty)
+        def work(base: sqlite3.Connection) -> list[Hit]:
+            return search(base, query, self._embedder, sources=sources, now=now, half_life_s=half_life_s)
 
-    def _guarded(self, base: sqlite3.Connection, work: Callable[[], Answer], empty: Answer) -> Answer:
-        """A damaged file answers that it knows nothing; the next change begins it anew."""
-        try:
-            if _format(base) != FORMAT:
-                return empty
-            return work()
-        except sqlite3.DatabaseError as error:
-            if _is_busy(error):
-                raise UsageError(f"{self.path} is busy: {error}; try again") from error
-            return empty
-
-    def _change(self, work: Callable[[sqlite3.Connection], None]) -> None:
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with locked(self.path.parent / LOCK):
-            try:
-                self._transact(work)
-            except sqlite3.DatabaseError as error:
-                if _is_busy(error):
-                    raise UsageError(f"{self.path} is busy: {error}; try again") from error
-                self._begin_anew()
-                self._transact(work)
-
-    def _transact(self, work: Callable[[sqlite3.Connection], None]) -> None:
-        with self._opened() as base:
-            base.execute(f"PRAGMA synchronous = {self._synchronous}")
-            if _format(base) != FORMAT:
-                if _format(base) or base.execute("SELECT 1 FROM sqlite_master").fetchone():
-                    raise sqlite3.DatabaseError("another format")
-                base.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {FORMAT}; COMMIT;")
-            base.execute("BEGIN IMMEDIATE")
-            try:
-                work(base)
-                base.execute("COMMIT")
-            except BaseException:
-                if base.in_transaction:
-                    base.execute("ROLLBACK")
-                raise
-
-    def _begin_anew(self) -> None:
-        """Put a damaged file aside, in place of the one put aside before."""
-        for name in (self.path, Path(f"{self.path}-journal")):
-            if name.exists():
-                name.replace(f"{name}.damaged")
-
-    @contextmanager
-    def _opened(self) -> Generator[sqlite3.Connection]:
-        try:
-            base = sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None)
-        except sqlite3.Error as error:
-            raise UsageError(f"cannot open {self.path}: {error}") from error
-        try:
-            yield base
-        finally:
-            base.close()
+        return self._file.read(work, [])[:limit]
 
 
-def _format(base: sqlite3.Connection) -> int:
-    row: tuple[int] = base.execute("PRAGMA user_version").fetchone()
+def _standing(base: sqlite3.Connection, source: str) -> list[tuple[int, Passage, Embedded]]:
+    rows: list[tuple[int, str, str, str, str, float, str, bytes | None]] = base.execute(
+        "SELECT number, key, text, place, author, at, model, vector FROM passages WHERE source = ?", (source,)
+    ).fetchall()
+    return [(row[0], Passage(*row[1:6]), (row[6], row[7])) for row in rows]
+
+
+def _delete(base: sqlite3.Connection, numbers: Sequence[int]) -> None:
+    rows = [(number,) for number in numbers]
+    base.executemany("DELETE FROM found WHERE rowid = ?", rows)
+    base.executemany("DELETE FROM passages WHERE number = ?", rows)
+
+
+def _count_without(base: sqlite3.Connection, model: str) -> int:
+    row: tuple[int] = base.execute("SELECT count(*) FROM passages WHERE model != ?", (model,)).fetchone()
     return row[0]
 
 
-def _is_busy(error: sqlite3.DatabaseError) -> bool:
-    return getattr(error, "sqlite_errorname", "").startswith(
-        ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_CANTOPEN")
-    )
-
-
-def _executemany(base: sqlite3.Connection, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
-    base.executemany(statement, rows)
-
-
-def _vectors(base: sqlite3.Connection, source: str) -> dict[str, tuple[str, bytes | None]]:
-    rows: list[tuple[str, str, bytes | None]] = base.execute(
-        "SELECT text, model, vector FROM passages WHERE source = ? AND vector IS NOT NULL", (source,)
+def _without(base: sqlite3.Connection, model: str) -> list[tuple[int, str]]:
+    """Some passages that have no vector of this model."""
+    return base.execute(
+        "SELECT number, text FROM passages WHERE model != ? LIMIT ?", (model, _EMBEDDED_AT_ONCE)
     ).fetchall()
-    return {text: (model, vector) for text, model, vector in rows}
 
 
-def _delete(base: sqlite3.Connection, source: str) -> None:
-    base.execute("DELETE FROM found WHERE rowid IN (SELECT number FROM passages WHERE source = ?)", (source,))
-    base.execute("DELETE FROM passages WHERE source = ?", (source,))
-    base.execute("DELETE FROM sources WHERE source = ?", (source,))
+def _add_vectors(base: sqlite3.Connection, rows: Sequence[tuple[str, bytes, int, str]]) -> None:
+    base.executemany("UPDATE passages SET model = ?, vector = ? WHERE number = ? AND text = ?", rows)
 
 
-def _row(passage: Passage) -> tuple[Passage, str, str]:
-    """A passage as it can be stored, with what it is found by."""
-    kept = Passage(
-        passage.key, storable(passage.text), storable(passage.place), storable(passage.author), passage.at
+def _storable(passage: Passage) -> Passage:
+    return replace(
+        passage,
+        key=storable(passage.key),
+        text=storable(passage.text),
+        place=storable(passage.place),
+        author=storable(passage.author),
     )
-    text = plain(f"{kept.place} {kept.text}")
-    return kept, " ".join(words_of(text)), " ".join(grams_of(text))
+
+
+def _found_by(passage: Passage) -> tuple[str, str]:
+    text = plain(f"{passage.place} {passage.text}")
+    return " ".join(words_of(text)), " ".join(grams_of(text))
 
 
 def _insert(
-    base: sqlite3.Connection,
-    source: str,
-    passage: Passage,
-    embedded: tuple[str, bytes | None],
-    found_by: tuple[str, str],
+    base: sqlite3.Connection, source: str, passage: Passage, embedded: Embedded, words: tuple[str, str]
 ) -> None:
     number = base.execute(
         "INSERT INTO passages (source, key, text, place, author, at, model, vector)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (source, passage.key, passage.text, passage.place, passage.author, passage.at, *embedded),
     ).lastrowid
-    base.execute("INSERT INTO found (rowid, words, grams) VALUES (?, ?, ?)", (number, *found_by))
+    base.execute("INSERT INTO found (rowid, words, grams) VALUES (?, ?, ?)", (number, *words))

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from pathlib import Path
 
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.memory import MemoryScope, Recalled
@@ -26,6 +27,10 @@ class FileMemory:
     def notebook(self, user: str = OWNER) -> Notebook:
         """One user's notes, for callers that may block. Raises `UsageError` for a name that is none."""
         return Notebook(places_of(self.settings.root, user), self.settings, self._embedder)
+
+    def agent_directory(self, agent: str, user: str = OWNER) -> str:
+        """Where an agent's own files are; it may not be there yet."""
+        return str(places_of(self.settings.root, user).agent_directory(agent))
 
     async def remember(
         self, text: str, *, agent: str, scope: MemoryScope = "own", user: str = OWNER, key: str = ""
@@ -52,7 +57,7 @@ class FileMemory:
     async def log_turn(
         self, said: str, answer: str, *, agent: str, session_id: str, user: str = OWNER
     ) -> None:
-        path = places_of(self.settings.root, user).agent_directory(agent) / TRANSCRIPT
+        path = Path(self.agent_directory(agent, user)) / TRANSCRIPT
         limits = self.settings
         await asyncio.to_thread(
             log_turn,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from xclaw.contracts.memory import PadEntry, Scratchpad
 from xclaw.contracts.models import ToolSpec
+from xclaw.contracts.tokens import estimate_tokens
 from xclaw.contracts.tools import Tool, ToolContext
 from xclaw.memory.arguments import (
     Locate,
@@ -53,7 +54,7 @@ def scratchpad_tools(pad: Scratchpad, locate: Locate = whose_run) -> tuple[Tool,
             key=key_of(context),
         )
         before = f"; version {entry.version - 1} is kept" if entry.version > 1 else ""
-        return f"wrote {entry.name}, version {entry.version}{before}"
+        return f"wrote {entry.name}, version {entry.version}{before}; {_cost(entry)}"
 
     async def append(arguments: Mapping[str, object], context: ToolContext) -> str:
         entry = await pad.append(
@@ -63,7 +64,7 @@ def scratchpad_tools(pad: Scratchpad, locate: Locate = whose_run) -> tuple[Tool,
             author=context.agent,
             key=key_of(context),
         )
-        return f"added to {entry.name}, now version {entry.version} with {len(entry.text)} characters"
+        return f"added to {entry.name}, now version {entry.version}; {_cost(entry)}"
 
     async def read(arguments: Mapping[str, object], context: ToolContext) -> str:
         version = optional_number(arguments, "version", 1, _MOST)
@@ -74,7 +75,7 @@ def scratchpad_tools(pad: Scratchpad, locate: Locate = whose_run) -> tuple[Tool,
         entries = await pad.entries(locate(context))
         if not entries:
             return "the scratchpad is empty"
-        lines = [f"{_head(entry)}, {len(entry.text)} characters" for entry in entries[:_LISTED]]
+        lines = [f"{_head(entry)}: {_cost(entry)}" for entry in entries[:_LISTED]]
         more = [f"[{len(entries) - _LISTED} more]"] if len(entries) > _LISTED else []
         return "\n".join([*lines, *more])
 
@@ -108,6 +109,11 @@ def matching_lines(entry: PadEntry, words: str) -> str:
     lines = [line for line in entry.text.split("\n") if line.strip()]
     fitting = [line for line in lines if any(word in plain(line).casefold() for word in wanted)]
     return "\n".join(line[:_LINE_CHARACTERS] for line in (fitting or lines)[:_LINES])
+
+
+def _cost(entry: PadEntry) -> str:
+    """What reading it costs whoever does (SPEC E7)."""
+    return f"{len(entry.text)} characters, about {estimate_tokens(entry.text)} tokens to read"
 
 
 def _head(entry: PadEntry) -> str:

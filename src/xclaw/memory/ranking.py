@@ -19,6 +19,7 @@ _ORDER_WEIGHT = 0.1
 """How much BM25, which also knows how long a passage is, orders those that have the same words."""
 _LEAST = 0.05
 _SUPPOSED = 20
+_ENOUGH_WORDS = 6
 
 
 @dataclass(slots=True)
@@ -75,7 +76,8 @@ def _by_words(base: sqlite3.Connection, terms: list[Term], within: str, found: d
         for (number,) in rows:
             if number in found:
                 found[number].covered += rarity
-    asked = sum(rarities) or 1.0
+    # Of a long message a few rare words are enough: most of it is about something else.
+    asked = min(sum(rarities), _ENOUGH_WORDS * max(rarities)) or 1.0
     for candidate in found.values():
         candidate.covered = min(1.0, candidate.covered / asked)
 

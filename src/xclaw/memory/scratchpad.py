@@ -38,8 +38,8 @@ class FileScratchpad:
         return await asyncio.to_thread(self._add, self._path(whose), line, None)
 
     async def read(self, whose: Whose, name: str, version: int | None = None) -> PadEntry:
-        pad = await self._pad(whose)
-        wanted = entry_name(name)
+        path, wanted = self._path(whose), entry_name(name)
+        pad = await asyncio.to_thread(self._read, path)
         newest = pad.version(wanted)
         if not newest:
             raise UsageError(f"the scratchpad has no entry {wanted!r}. {_names(pad)}")
@@ -48,8 +48,8 @@ class FileScratchpad:
         return pad.at_version(wanted, version or newest)
 
     async def entries(self, whose: Whose) -> list[PadEntry]:
-        pad = await self._pad(whose)
-        return [pad.newest(name) for name in sorted(pad.entries)]
+        path = self._path(whose)
+        return await asyncio.to_thread(lambda: _newest(self._read(path)))
 
     async def search(self, whose: Whose, words: str, limit: int = 10) -> list[PadEntry]:
         wanted = told_words(words)
@@ -58,9 +58,8 @@ class FileScratchpad:
         entries = await self.entries(whose)
         return await asyncio.to_thread(_best, entries, wanted, limit)
 
-    async def _pad(self, whose: Whose) -> Pad:
-        path = self._path(whose)
-        return await asyncio.to_thread(lambda: folded(read_file(path, self._read_limit())))
+    def _read(self, path: Path) -> Pad:
+        return folded(read_file(path, self._read_limit()))
 
     def _add(self, path: Path, line: Line, expected: int | None) -> PadEntry:
         """Under the lock: what is checked is what the line is added to."""
@@ -118,6 +117,10 @@ class FileScratchpad:
     def _read_limit(self) -> int:
         """A half-written line may stand beyond what may be added to."""
         return self._settings.max_pad_bytes * 2
+
+
+def _newest(pad: Pad) -> list[PadEntry]:
+    return [pad.newest(name) for name in sorted(pad.entries)]
 
 
 def _best(entries: list[PadEntry], wanted: list[str], limit: int) -> list[PadEntry]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import rjieba
 
 QUERY_CHARACTERS = 1_000
-MAX_TERMS = 48
+MAX_TERMS = 160
 _WORD = re.compile(r"[^\W_]+")
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _HAN_RUN = re.compile(f"[{_HAN}]+")
@@ -69,9 +69,17 @@ def grams_of(text: str) -> list[str]:
     return found
 
 
+def _looked_at(query: str) -> str:
+    """A query, or both ends of a long one: the question may stand before what it is about, or behind."""
+    if len(query) <= QUERY_CHARACTERS:
+        return plain(query)
+    half = QUERY_CHARACTERS // 2
+    return plain(f"{query[:half]} {query[-half:]}")
+
+
 def told_words(text: str) -> list[str]:
     """The words of a query that say something, each once; all of them, where none does."""
-    words = list(dict.fromkeys(words_of(plain(text[:QUERY_CHARACTERS]).casefold())))
+    words = list(dict.fromkeys(words_of(_looked_at(text).casefold())))
     return [word for word in words if word not in _STOP_WORDS] or words
 
 
@@ -81,7 +89,7 @@ def terms_of(query: str) -> list[Term]:
     Whatever the query holds is read as words: quotes, operators and stars have no meaning.
     """
     terms = {word: Term(_anywhere(word), 1.0) for word in told_words(query)}
-    text = plain(query[:QUERY_CHARACTERS])
+    text = _looked_at(query)
     dull = _STOP_WORDS.intersection(words_of(text))
     for pair in grams_of(text):
         # A pair with an empty word in it says nothing, and one that is a word is there already.

@@ -75,9 +75,9 @@ RULES: list[dict[str, object]] = [
 class Provider:
     """The fake provider as a process of its own."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, job: list[dict[str, object]]) -> None:
         rules = directory / "rules.json"
-        rules.write_text(json.dumps(RULES), "utf-8")
+        rules.write_text(json.dumps(job), "utf-8")
         command = [
             sys.executable,
             "-m",
@@ -130,7 +130,7 @@ class Zygote:
 
 @pytest.fixture(scope="module")
 def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
-    provider = Provider(tmp_path_factory.mktemp("provider"))
+    provider = Provider(tmp_path_factory.mktemp("provider"), RULES)
     yield provider
     provider.stop()
 

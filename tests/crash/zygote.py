@@ -10,15 +10,17 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from xclaw.app import open_app
-from xclaw.contracts.events import Entry
+from xclaw.app import App, open_app
+from xclaw.contracts.approvals import Answer
+from xclaw.contracts.errors import UsageError
+from xclaw.contracts.events import ApprovalAsked, Entry
 from xclaw.contracts.journal import Committed
 from xclaw.runtime.runs import RunRequest
 from xclaw.settings import Overrides, Settings, load_settings
@@ -29,6 +31,12 @@ _append = SqliteJournal.append
 
 def die_now(_signal: int, _frame: FrameType | None) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_after(seconds: float | None) -> None:
+    if seconds is not None:
+        signal.signal(signal.SIGALRM, die_now)
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6))
 
 
 def die_at(number: int, when: str) -> None:
@@ -64,18 +72,44 @@ def settings_of(order: dict[str, Any]) -> Settings:
     return replace(settings, workspace=replace(settings.workspace, durable=False))
 
 
+@asynccontextmanager
+async def answered(app: App, decision: str) -> AsyncGenerator[None]:
+    """A person who gives every question the same answer, also one that was asked before; nobody without."""
+    if not decision:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    answers: set[asyncio.Task[None]] = set()
+
+    async def answer(approval_id: str) -> None:
+        given = Answer(decision)  # pyright: ignore[reportArgumentType] - the tests send nothing else
+        with suppress(UsageError):  # the process before gave it already
+            await app.runs.approvals.answer(approval_id, given, by="owner")
+
+    def note(entry: Entry) -> None:
+        if isinstance(entry.event, ApprovalAsked):
+            answers.add(loop.create_task(answer(entry.event.approval_id)))
+
+    stop = app.runs.subscribe(note)
+    for approval in await app.runs.approvals.pending():
+        await answer(approval.approval_id)
+    yield
+    stop()
+    if answers:
+        await asyncio.wait(answers)
+
+
 async def run(order: dict[str, Any]) -> str:
-    async with open_app(settings_of(order)) as app:
+    async with open_app(settings_of(order)) as app, answered(app, order.get("answer", "")):
         if order["do"] == "resume":
+            die_after(order.get("after_s"))
             results = [
                 await (await app.runs.resume(row.run_id)).result() for row in await app.runs.interrupted()
             ]
         else:
             request = RunRequest(order["text"], "s")
             handle = await app.runs.start(request)
-            if order.get("after_s") is not None:
-                signal.signal(signal.SIGALRM, die_now)
-                signal.setitimer(signal.ITIMER_REAL, max(order["after_s"], 1e-6))
+            die_after(order.get("after_s"))
             results = [await handle.result()]
         return json.dumps([[r.outcome, r.reason] for r in results])
 

@@ -12,6 +12,8 @@ from openai import AsyncOpenAI
 from tests.behaviour.harness import settings_for
 
 from gateway.served import Served, served
+from xclaw.contracts.events import Entry, RunEnded
+from xclaw.gateway.identity import Scope
 from xclaw.settings import Settings
 from xclaw.testing import FakeProvider
 
@@ -104,6 +106,9 @@ class Scene:
     def base(self) -> str:
         return f"{self.served.url}/v1"
 
+    def as_user(self, user: str, *scopes: Scope) -> "Scene":
+        return replace(self, token=self.served.token_of(user, scopes or ("chat",)))
+
     def client(self, *, token: str | None = None, max_retries: int = 0) -> AsyncOpenAI:
         return AsyncOpenAI(base_url=self.base, api_key=token or self.token, max_retries=max_retries)
 
@@ -118,15 +123,13 @@ class Scene:
         async with self.request(method, path, body, **headers) as response:
             return Got(response.status, response.headers, await response.read())
 
-    async def chat(self, messages: object = USER, model: str = "xclaw/coder", **fields: object) -> Got:
-        body = {"model": model, "messages": messages, **fields}
+    async def chat(self, messages: object = USER, **fields: Any) -> Got:
+        body = {"model": "xclaw/coder", "messages": messages, **fields}
         return await self.call("POST", "/chat/completions", body)
 
-    async def chat_stream(
-        self, messages: object = USER, model: str = "xclaw/coder", **fields: object
-    ) -> list[str]:
+    async def chat_stream(self, messages: object = USER, **fields: Any) -> list[str]:
         """The data of every event."""
-        body = {"model": model, "messages": messages, "stream": True, **fields}
+        body = {"model": "xclaw/coder", "messages": messages, "stream": True, **fields}
         async with self.request("POST", "/chat/completions", body) as response:
             assert response.status == 200, await response.read()
             return await Events(response).all()
@@ -135,9 +138,32 @@ class Scene:
         """The messages of a request to the provider."""
         return cast("list[Json]", self.provider.requests[index].body["messages"])
 
+    def ends(self) -> asyncio.Queue[str]:
+        """The outcomes of root runs that end from now on."""
+        outcomes: asyncio.Queue[str] = asyncio.Queue()
+
+        def hear(entry: Entry) -> None:
+            if isinstance(entry.event, RunEnded) and entry.address.run_id == entry.address.root_id:
+                outcomes.put_nowait(entry.event.outcome)
+
+        self.served.gateway.runs.subscribe(hear)
+        return outcomes
+
     async def runs(self) -> list[tuple[str, str | None]]:
         """Agent and outcome of every run, newest first."""
         return [(row.agent, row.outcome) for row in await self.served.gateway.journal.runs(limit=100)]
+
+
+def wire_settings(home: Path, provider: FakeProvider, **gateway: object) -> Settings:
+    """Of a gateway on a free port, whose model is the provider's."""
+    env = {"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": provider.url}
+    settings = settings_for(home, "openai:fake", env=env)
+    own = {"port": 0, "drain_s": 1.0, **gateway}
+    return replace(
+        settings,
+        gateway=replace(settings.gateway, **own),  # pyright: ignore[reportArgumentType] - test shorthand
+        models=replace(settings.models, backoff_s=0.001),
+    )
 
 
 def at_the_wire(
@@ -146,22 +172,14 @@ def at_the_wire(
     *,
     within_s: float = 30,
     change: Callable[[Settings], Settings] = lambda settings: settings,
-    models: tuple[str, ...] = ("openai:fake",),
     **gateway: object,
 ) -> None:
     """Run `body` against a gateway on a real socket, whose model is a fake provider's."""
 
     async def main() -> None:
         async with asyncio.timeout(within_s), FakeProvider() as provider:
-            env = {"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": provider.url}
-            settings = settings_for(home, *models, env=env)
-            own = {"port": 0, "drain_s": 1.0, **gateway}
-            settings = replace(
-                settings,
-                gateway=replace(settings.gateway, **own),  # pyright: ignore[reportArgumentType] - shorthand
-                models=replace(settings.models, backoff_s=0.001),
-            )
-            async with served(change(settings)) as running, aiohttp.ClientSession() as http:
+            settings = change(wire_settings(home, provider, **gateway))
+            async with served(settings) as running, aiohttp.ClientSession() as http:
                 await body(Scene(running, provider, http, running.tokens.ensure()[0]))
 
     asyncio.run(main())

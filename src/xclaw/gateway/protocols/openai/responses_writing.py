@@ -64,6 +64,8 @@ class ResponsesForm:
     def piece(self, piece: Piece) -> bytes:
         if isinstance(piece, Content):
             return self._add("message", piece.text)
+        if self._open is not None and self._open.kind == "message":
+            return b""  # it would break the answer in two
         return self._add("reasoning", f"{piece.line}\n")
 
     def end(self, answer: Answer) -> bytes:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from msgspec import structs
 from websockets.asyncio.client import connect
@@ -24,6 +25,7 @@ from xclaw.gateway.wire import (
     ErrorFrame,
     EventFrame,
     Frame,
+    Hello,
     Ping,
     Pong,
     ReplyFrame,
@@ -222,6 +224,40 @@ def test_a_second_watch_of_a_session_takes_the_place_of_the_first(tmp_path: Path
     run(tmp_path, HELLO, scenario)
 
 
+def test_the_watch_of_a_session_that_is_deleted_ends_with_a_word(tmp_path: Path) -> None:
+    async def scenario(gate: Served) -> None:
+        async with gate.client() as client, aiohttp.ClientSession(headers=gate.headers()) as http:
+            await client.watch("s")
+            await client.watch("other")
+            await client.say("s", "hi")
+            await client.to_reply()
+            async with http.delete(f"{gate.url}/api/v1/sessions/s") as deleted:
+                assert deleted.status == 204
+            ended = await client.until(ErrorFrame)
+            assert (ended.code, ended.session) == ("not_found", "s")
+            await client.say("other", "hi")
+            assert (await client.to_reply())[-1].session == "other"
+
+    run(tmp_path, HELLO, scenario)
+
+
+@pytest.mark.parametrize(("origin", "channel"), [(True, "web"), (False, "cli")])
+def test_browsers_and_programs_are_told_apart(tmp_path: Path, origin: bool, channel: str) -> None:
+    """A6."""
+
+    async def scenario(gate: Served) -> None:
+        headers = gate.headers() | ({"Origin": gate.url} if origin else {})
+        async with connect(f"ws://{gate.host}/ws", additional_headers=headers, proxy=None) as socket:
+            client = Client(socket, Hello(v=1, server="", user="", scopes=(), max_message_bytes=0))
+            assert isinstance(await client.next(), Hello)
+            await client.watch("s")
+            await client.say("s", "hi")
+            started = (await client.to_reply())[0]
+            assert started.data["channel"] == channel
+
+    run(tmp_path, HELLO, scenario)
+
+
 def test_streamed_text_says_where_it_belongs(tmp_path: Path) -> None:
     async def scenario(gate: Served) -> None:
         async with gate.client() as client:
@@ -339,14 +375,15 @@ def test_a_message_in_many_empty_parts_is_one_message(tmp_path: Path) -> None:
     run(tmp_path, HELLO, scenario)
 
 
-def test_twenty_bad_frames_in_a_row_are_borne_and_no_more(tmp_path: Path) -> None:
+def test_a_client_that_sends_only_bad_frames_is_sent_away(tmp_path: Path) -> None:
     async def scenario(gate: Served) -> None:
         async with gate.client() as client:
+            for _ in range(2):
+                for _ in range(MAX_BAD_FRAMES - 1):
+                    await client.socket.send("x")
+                    await client.until(ErrorFrame)
+                await client.answer(Ping(), Pong)
             for _ in range(MAX_BAD_FRAMES):
-                await client.socket.send("x")
-                await client.until(ErrorFrame)
-            await client.answer(Ping(), Pong)
-            for _ in range(MAX_BAD_FRAMES + 1):
                 await client.socket.send("x")
             assert await client.to_close() == 1008
 

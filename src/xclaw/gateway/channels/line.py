@@ -25,6 +25,8 @@ SLOW_CLIENT = 4008
 """Close code: the client reads too slowly, and may come back with the last id it has."""
 LINGER_S = 10.0
 """How long what was written may take to be read after the end."""
+RESTART_LINGER_S = 1.0
+"""The same when the gateway stops, which must not wait for one client."""
 
 
 class Line:
@@ -63,6 +65,7 @@ class LineProtocol(GatewayWebSocket):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._cut: asyncio.TimerHandle | None = None
+        self._unsent_at_ping = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -109,7 +112,19 @@ class LineProtocol(GatewayWebSocket):
         self.transport.resume_reading()
         self.close_timer = self.loop.call_later(self.close_timeout, self.transport.close)
 
+    def shutdown(self) -> None:
+        super().shutdown()
+        self._cut_in(RESTART_LINGER_S)
+
+    def send_keepalive_ping(self) -> None:
+        super().send_keepalive_ping()
+        self._unsent_at_ping = self.transport.get_write_buffer_size()
+
     def keepalive_timeout(self) -> None:
+        if self.transport.get_write_buffer_size() < self._unsent_at_ping:
+            self.pong_timer = self.pending_ping_payload = None  # it reads, but is not at the ping yet
+            self.schedule_ping()
+            return
         super().keepalive_timeout()
         self._told_gone(1011, "no answer to a ping")
 
@@ -122,8 +137,12 @@ class LineProtocol(GatewayWebSocket):
         try:
             await super().run_asgi()
         finally:
-            if not self.disconnected:
-                self._cut = self.loop.call_later(LINGER_S, self.transport.abort)
+            if self._cut is None:
+                self._cut_in(LINGER_S)
+
+    def _cut_in(self, seconds: float) -> None:
+        if self in self.connections:
+            self._cut = self.loop.call_later(seconds, self.transport.abort)
 
     def _told_gone(self, code: int, reason: str) -> None:
         """Release the application, whether it receives or sends."""

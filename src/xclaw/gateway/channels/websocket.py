@@ -51,7 +51,6 @@ from xclaw.gateway.wire import (
 
 logger = logging.getLogger(__name__)
 
-CHANNEL = "web"
 MAX_WATCHED = 100
 """Sessions that one connection watches at a time."""
 MAX_BAD_FRAMES = 20
@@ -73,11 +72,13 @@ class WebSocketChannel:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection until it ends."""
         extensions: dict[str, object] = scope["extensions"]
+        headers: list[tuple[bytes, bytes]] = scope["headers"]
         line = extensions[LINE]
         assert isinstance(line, Line)
         identity = identity_of(scope)
         sender = Sender(send, line, self._settings.stall_s)
-        connection = _Connection(self._gateway, self._tokens, identity, sender)
+        channel = "web" if any(name == b"origin" for name, _ in headers) else "cli"
+        connection = _Connection(self._gateway, self._tokens, identity, sender, channel)
         await receive()  # the request to connect
         try:
             await send({"type": "websocket.accept"})
@@ -90,7 +91,7 @@ class WebSocketChannel:
                     max_message_bytes=self._settings.max_message_bytes,
                 )
             )
-            with self._gateway.metrics.client(CHANNEL):
+            with self._gateway.metrics.client(channel):
                 await connection.serve(receive)
         except ClientGone:
             logger.debug("a client of %s is gone", identity.user)
@@ -107,12 +108,16 @@ class _Refused(UsageError):
 class _Connection:
     """What one client asked for."""
 
-    def __init__(self, gateway: Gateway, tokens: TokenBook, identity: Identity, sender: Sender) -> None:
+    def __init__(
+        self, gateway: Gateway, tokens: TokenBook, identity: Identity, sender: Sender, channel: str
+    ) -> None:
         self._gateway = gateway
         self._tokens = tokens
         self._identity = identity
         self._user = identity.user
         self._sender = sender
+        self._channel = channel
+        """Browsers say which page opened the connection; who does not is a program of the user's."""
         self._watches: dict[str, asyncio.Task[None]] = {}
         self._bad_frames = 0
 
@@ -181,7 +186,7 @@ class _Connection:
                 assert_never(frame)
 
     async def _say(self, frame: Say) -> None:
-        message = Message("", frame.session, CHANNEL, frame.text, time.time())
+        message = Message("", frame.session, self._channel, frame.text, time.time())
         wishes = Wishes(frame.agent, frame.models, frame.limits, frame.manner, frame.client_id)
         accepted = await self._gateway.dispatch(message, wishes, user=self._user)
         await self._sender.send(
@@ -251,6 +256,8 @@ class _Connection:
                 await self._sender.send(watching)
                 async for outgoing in outlet:
                     await self._sender.send(frame_of(outgoing))
+            if not self._gateway.closing:
+                raise _Refused("not_found", f"session {session!r} was deleted; this watch has ended")
         except UsageError as error:
             await self._refuse(frame, self._code(error, frame), str(error))
         except ClientGone:
@@ -290,10 +297,9 @@ class _Connection:
 
     async def _bad(self, why: str) -> None:
         self._bad_frames += 1
-        if self._bad_frames > MAX_BAD_FRAMES:
-            self._sender.hang_up(POLICY, "too many frames that are none")
-            return
         await self._sender.send(ErrorFrame(code="bad_frame", content=why))
+        if self._bad_frames >= MAX_BAD_FRAMES:
+            self._sender.hang_up(POLICY, "too many frames that are none")
 
     async def _refuse(self, frame: ClientFrame, code: str, why: str) -> None:
         session = getattr(frame, "session", "")

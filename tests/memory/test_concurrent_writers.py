@@ -119,3 +119,13 @@ def test_many_tasks_of_one_process_lose_nothing_and_do_not_hold_the_loop_up(tmp_
     noted = FileMemory(settings_in(str(tmp_path)), None).notebook().listed()
     assert {filed.note.text for filed in noted} == {f"fact {at}" for at in range(20)}
     assert sorted(texts_in(tmp_path, "pad")) == sorted(f"fact {at}" for at in range(20))
+
+
+def test_processes_that_write_and_ask_at_once_find_what_they_wrote(tmp_path: Path) -> None:
+    """D05: nobody is told that a database is locked, and each finds its own note at once."""
+    with running([start(tmp_path, "recall", f"w{number}", 25) for number in range(4)]) as processes:
+        for process in processes:
+            go(process)
+        for process in processes:
+            process.communicate()
+        assert [process.returncode for process in processes] == [0] * 4

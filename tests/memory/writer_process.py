@@ -1,8 +1,8 @@
 """A process that writes notes or scratchpad entries, and can die with the lock in its hands.
 
-    writer_process.py ROOT memory|pad NAME COUNT [die]
+    writer_process.py ROOT memory|pad|recall NAME COUNT [die]
 
-Waits for a line on its input, then writes COUNT times; prints one line: the longest write in seconds.
+Waits for a line on its input, then writes COUNT times ("recall": and asks for what it wrote); prints one line: the longest write in seconds.
 With "die" it then takes the lock, leaves half a line behind, and kills itself.
 """
 
@@ -34,9 +34,13 @@ def file_of(root: str, kind: str) -> Path:
 
 
 async def write_once(root: str, kind: str, name: str, number: int) -> None:
+    memory = FileMemory(settings_in(root), None)
     if kind == "memory":
-        memory = FileMemory(settings_in(root), None)
         await memory.remember(f"fact {number} of {name}", agent=name, scope="team")
+    elif kind == "recall":
+        await memory.remember(f"fact {number}x of {name}", agent=name, scope="team")
+        found = await memory.recall(f"{number}x {name}", 1, agent=name)
+        assert found[0].text == f"fact {number}x of {name}"
     else:
         pad = FileScratchpad(settings_in(root))
         await pad.append(WHOSE, "log.md", f"fact {number} of {name}", author=name)

@@ -4,7 +4,7 @@ Made of sources, each put as a whole. Blocks; call it in a thread.
 """
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -47,6 +47,15 @@ class Source:
     """What the owner of the index keeps beside it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What a source is now."""
+
+    source: Source
+    passages: Sequence[Passage] | None
+    """None: the same as before."""
+
+
 class PassageIndex:
     """The passages of any number of sources in the file `path`. Any number of processes may use it.
 
@@ -66,24 +75,27 @@ class PassageIndex:
     def put(self, source: Source, passages: Sequence[Passage]) -> None:
         """Make these the passages of a source. What was there already stays, with its vectors."""
         kept = [_storable(passage) for passage in passages]
-        known = set(self._file.read(lambda base: [row[1] for row in _standing(base, source.source)], []))
+        known = {row[1] for row in self._file.read(lambda base: _standing(base, source.source), [])}
         # Cutting into words takes long, so it is not done under the lock.
         found_by = {passage: _found_by(passage) for passage in kept if passage not in known}
+        self._file.change(lambda base: _put(base, source, kept, found_by))
+
+    def follow(self, name: str, read: Callable[[Source | None], Update | None]) -> None:
+        """Bring a source up to date. `read` is told what is known of it, and answers what it is now (None:
+        that still holds). It is called under the lock: of two who follow at once, the later reads the newer.
+        """
 
         def work(base: sqlite3.Connection) -> None:
-            standing = _standing(base, source.source)
-            vectors = {passage.text: embedded for _, passage, embedded in standing if embedded[0]}
-            wanted = set(kept)
-            _delete(base, [number for number, passage, _ in standing if passage not in wanted])
-            there = {passage for _, passage, _ in standing}
-            for passage in dict.fromkeys(kept):
-                if passage not in there:
-                    words = found_by.get(passage) or _found_by(passage)
-                    _insert(base, source.source, passage, vectors.get(passage.text, ("", None)), words)
-            base.execute(
-                "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?)",
-                (source.source, source.stamp, source.digest, source.about),
-            )
+            row: tuple[str, str, str, str] | None = base.execute(
+                "SELECT source, stamp, digest, about FROM sources WHERE source = ?", (name,)
+            ).fetchone()
+            update = read(None if row is None else Source(*row))
+            if update is None:
+                return
+            if update.passages is None:
+                _put_source(base, update.source)
+            else:
+                _put(base, update.source, [_storable(passage) for passage in update.passages], {})
 
         self._file.change(work)
 
@@ -137,6 +149,30 @@ class PassageIndex:
             return search(base, query, self._embedder, sources=sources, now=now, half_life_s=half_life_s)
 
         return self._file.read(work, [])[:limit]
+
+
+def _put(
+    base: sqlite3.Connection,
+    source: Source,
+    kept: Sequence[Passage],
+    found_by: Mapping[Passage, tuple[str, str]],
+) -> None:
+    standing = _standing(base, source.source)
+    vectors = {passage.text: embedded for _, passage, embedded in standing if embedded[0]}
+    wanted, there = set(kept), {passage for _, passage, _ in standing}
+    _delete(base, [number for number, passage, _ in standing if passage not in wanted])
+    for passage in dict.fromkeys(kept):
+        if passage not in there:
+            words = found_by.get(passage) or _found_by(passage)
+            _insert(base, source.source, passage, vectors.get(passage.text, ("", None)), words)
+    _put_source(base, source)
+
+
+def _put_source(base: sqlite3.Connection, source: Source) -> None:
+    base.execute(
+        "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?)",
+        (source.source, source.stamp, source.digest, source.about),
+    )
 
 
 def _standing(base: sqlite3.Connection, source: str) -> list[tuple[int, Passage, Embedded]]:

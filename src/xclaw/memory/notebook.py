@@ -14,7 +14,7 @@ from pathlib import Path
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.memory import MemoryScope, Recalled
 from xclaw.memory.files import Stamp, add_to_file, change_file, read_file, stamp_of
-from xclaw.memory.index import PassageIndex, Source
+from xclaw.memory.index import PassageIndex, Source, Update
 from xclaw.memory.layout import UserPlaces
 from xclaw.memory.meaning import Embedder
 from xclaw.memory.notes import Note, cleaned, notes_in, rendered, title, torn_lines, without
@@ -155,25 +155,31 @@ class Notebook:
             self._index.embed(_EMBEDDED_AT_ONCE)
 
     def _follow_file(self, path: Path, known: Source | None) -> bool:
-        stamp = stamp_of(path)
-        written = _written(stamp)
-        if known is not None and known.stamp == written:
+        """Whether its notes have changed."""
+        if known is not None and known.stamp == _written(stamp_of(path)):
             return False
-        content = read_file(path)
-        digest = hashlib.sha256(content).hexdigest()
-        # Taken before the content was read: what is written meanwhile is seen the next time.
-        settled = written if stamp and time.time_ns() - stamp.changed_ns > _SETTLED_NS else ""
-        if known is not None and known.digest == digest:
-            if settled != known.stamp:
-                self._index.touch(known.source, settled)
-            return False
-        at = (stamp.changed_ns if stamp else 0) / 1e9
-        passages = [
-            Passage(note.id, note.text, author=note.author, at=at if note.at is None else note.at)
-            for note in notes_in(_text(content))
-        ]
-        self._index.put(Source(self._name(path), settled, digest, ""), passages)
-        return True
+        changed = False
+
+        def read(known: Source | None) -> Update | None:
+            nonlocal changed
+            # Taken before the content is read: what is written meanwhile is seen the next time.
+            stamp = stamp_of(path)
+            content = read_file(path)
+            digest = hashlib.sha256(content).hexdigest()
+            is_settled = stamp is not None and time.time_ns() - stamp.changed_ns > _SETTLED_NS
+            source = Source(self._name(path), _written(stamp) if is_settled else "", digest)
+            if known is not None and known.digest == digest:
+                return None if known == source else Update(source, None)
+            changed = True
+            at = (stamp.changed_ns if stamp else 0) / 1e9
+            passages = [
+                Passage(note.id, note.text, author=note.author, at=at if note.at is None else note.at)
+                for note in notes_in(_text(content))
+            ]
+            return Update(source, passages)
+
+        self._index.follow(self._name(path), read)
+        return changed
 
     def _notes(self, path: Path) -> list[FiledNote]:
         try:

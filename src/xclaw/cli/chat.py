@@ -24,6 +24,7 @@ COMMANDS = {
     "/help": "this list",
     "/steer": "TEXT: say it to the run that goes on",
     "/interrupt": "TEXT: end the run that goes on, and ask this instead",
+    "/answer": "y, s, a, n REASON or e NEW: decide what an agent asks to do",
     "/route": "TEXT: who would answer that, and why; nothing is sent",
     "/agents": "who can be asked and handed work",
     "/team": "the experts of this session, and what they remember",

@@ -12,6 +12,7 @@ from xclaw.cli.gateway_api import GatewayApi, session_path
 from xclaw.cli.gateway_link import GatewayLink, Reach
 from xclaw.cli.stage import SessionStage
 from xclaw.cli.talk import Ended, Standing, Talk
+from xclaw.contracts.approvals import Answer
 from xclaw.contracts.errors import XclawError
 from xclaw.contracts.events import Entry
 from xclaw.gateway.wire import Say, ServerFrame
@@ -77,6 +78,16 @@ class Client:
         """Go on with another session."""
         self.talk.move_to(session)
 
+    async def answer(self, approval_id: str, answer: Answer) -> None:
+        """Decide an approval. Raises `UsageError` for one that waits no longer."""
+        body = {
+            "decision": answer.decision,
+            "reason": answer.reason,
+            "arguments": answer.arguments,
+            "rule": answer.rule,
+        }
+        await self._api().post(f"/approvals/{quote(approval_id, safe='')}", body)
+
     async def stop_session(self, session: str, reason: str) -> None:
         """End what runs in a session, and wait for the end. A gateway that does not answer is left alone."""
         with suppress(XclawError):
@@ -121,6 +132,7 @@ async def opened_client(finder: Finder, session: str, stage: SessionStage) -> As
     """A client that is connected, for as long as the block lasts."""
     async with aiohttp.ClientSession() as http:
         client = Client(finder, http, session, stage)
+        stage.on_closed = lambda: client.talk.interrupt("nobody reads the output")
         keeping = asyncio.create_task(client.keep())
         try:
             await client.ready()

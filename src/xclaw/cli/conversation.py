@@ -1,15 +1,14 @@
 """A chat, seen from the keyboard: what is said, what is waited for, which commands there are."""
 
 import difflib
-import os
 import secrets
-import select
 import sys
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from xclaw.cli.attending import Attendant
 from xclaw.cli.background import Background
 from xclaw.cli.chat import COMMANDS, ToldToEnd
 from xclaw.cli.chat_commands import ASKED_OF_GATEWAY
@@ -24,6 +23,7 @@ from xclaw.cli.failures import (
     guarded,
 )
 from xclaw.cli.options import ChatOptions, chain_of
+from xclaw.cli.questions import answer_from, choices_text, question_text
 from xclaw.cli.run import checked_session
 from xclaw.cli.text import money, one_line, printable, tokens
 from xclaw.contracts.agents import Limits
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from xclaw.cli.gateway_api import GatewayApi
     from xclaw.cli.keyboard import Keyboard
     from xclaw.cli.talk import Ended
-    from xclaw.cli.typed_ahead import TypedAhead, Typing
+    from xclaw.cli.typed_ahead import Typing
+    from xclaw.contracts.approvals import Approval
 
 WHILE_WORKING: dict[str, Manner] = {"/steer": "steer", "/interrupt": "interrupt"}
 
@@ -50,7 +51,9 @@ class Conversation:
         self._background = background
         self._options = options
         self._keyboard = keyboard
-        self._typing = typing
+        self._attendant = Attendant(keyboard, typing, self._typed)
+        self._question: Approval | None = None
+        """What an agent asks, as it was shown last."""
         self._session = ""
         self._models = tuple(_absolute(model) for model in chain_of(options.model))
         self._waiting: list[Future[Ended]] = []
@@ -71,6 +74,7 @@ class Conversation:
     def run(self, session: str) -> None:
         """Take what is typed or piped in until it ends. Told to end, it ends what it waits for."""
         self._session = session
+        self._background.soon(lambda client: client.talk.on_question_call(self._attendant.wake))
         try:
             for message in self._keyboard.messages():
                 if not self.take(message) or self._leaving:
@@ -90,6 +94,9 @@ class Conversation:
                 return False
             return self._noted(lambda: self._command(word, rest.strip()))
         return self._noted(lambda: self._send(message))
+
+    def _note(self, text: str) -> None:
+        self._background.soon(lambda client: client.stage.note(text))
 
     def _noted(self, body: Callable[[], int]) -> bool:
         """Do it, remember a code that is not 0; an error is shown and does not end the chat."""
@@ -123,7 +130,9 @@ class Conversation:
             models=self._models,
             limits=Limits(options.max_turns, options.timeout, options.budget_tokens, options.budget_usd),
         )
-        self._waiting.append(self._background.start(lambda client: client.ask(say)))
+        future = self._background.start(lambda client: client.ask(say))
+        future.add_done_callback(lambda _: self._attendant.wake())
+        self._waiting.append(future)
 
     def _finished(self, future: "Future[Ended]") -> int:
         try:
@@ -151,10 +160,12 @@ class Conversation:
 
     def _wait(self) -> None:
         """Until nothing is waited for. At a terminal, what is typed meanwhile is taken."""
-        while not self._leaving and not all(future.done() for future in self._waiting):
+        while True:
             try:
+                if self._is_over():
+                    break
                 if self._keyboard.interactive:
-                    self._wait_typing()
+                    self._attendant.wait(self._is_over)
                 else:
                     for future in self._waiting:
                         _settle(future)
@@ -164,43 +175,28 @@ class Conversation:
             for future in self._waiting:
                 future.cancel()
 
-    def _wait_typing(self) -> None:
-        from xclaw.cli.typed_ahead import TypedAhead
-        from xclaw.cli.watching import is_terminal
+    def _is_over(self) -> bool:
+        if self._keyboard.interactive:
+            self._put_question()
+        return self._leaving or all(future.done() for future in self._waiting)
 
-        woken, wake = os.pipe()
-        try:
-            with TypedAhead(drawn=is_terminal()) as ahead:
-                self._typing.ahead = ahead
-                watched = 0
-                while not self._leaving and not all(future.done() for future in self._waiting):
-                    for future in self._waiting[watched:]:
-                        future.add_done_callback(lambda _: _poke(wake))
-                    watched = len(self._waiting)
-                    sources = [woken] if ahead.ended else [woken, ahead]
-                    ready, _, _ = select.select(sources, [], [])
-                    if ahead in ready:
-                        self._take_typed(ahead)
-                    if woken in ready:
-                        os.read(woken, 100)
-                self._keyboard.begin_with(ahead.take())
-        finally:
-            self._typing.ahead = None
-            for descriptor in (woken, wake):
-                os.close(descriptor)
-
-    def _take_typed(self, ahead: "TypedAhead") -> None:
-        for line in ahead.read():
-            word, _, rest = line.strip().partition(" ")
-            if word in WHILE_WORKING and rest.strip():
-                self._also(rest.strip(), WHILE_WORKING[word])
-            elif word in ("/quit", "/exit"):
-                complain("the run goes on; xclaw shows it again when you come back")
-                self._leaving = True
-            elif word.startswith("/") and not word.startswith("//"):
-                complain(f"{word} can be asked when the run has ended; now: /steer, /interrupt, /quit")
-            else:
-                self._also(line.strip().removeprefix("/"), "queue")
+    def _typed(self, line: str) -> None:
+        """A line that came while the chat waits."""
+        word, _, rest = line.strip().partition(" ")
+        if word in WHILE_WORKING and rest.strip():
+            self._also(rest.strip(), WHILE_WORKING[word])
+        elif word == "/answer":
+            self._noted(lambda: self._command(word, rest.strip()))
+        elif word in ("/quit", "/exit"):
+            self._note("the run goes on; xclaw shows it again when you come back")
+            self._leaving = True
+        elif word.startswith("/") and not word.startswith("//"):
+            now = ", ".join((*WHILE_WORKING, "/answer", "/quit"))
+            self._note(f"{word} can be asked when the run has ended; now: {now}")
+        elif self._question is not None:
+            self._noted(lambda: self._answer(line))
+        else:
+            self._also(line.strip().removeprefix("/"), "queue")
 
     def _also(self, text: str, manner: Manner) -> None:
         """Say something more while the chat waits."""
@@ -215,13 +211,36 @@ class Conversation:
         self._presses += 1
         if self._presses > 1:
             sys.exit(INTERRUPTED)
-        complain("stopping the run; interrupt again to leave at once")
+        self._note("stopping the run; interrupt again to leave at once")
         self._background.soon(lambda client: client.talk.interrupt("interrupted by the user"))
 
     def _stop_everything(self) -> None:
         if any(not future.done() for future in self._waiting):
             session = self._session
             self._background.call(lambda client: client.stop_session(session, "interrupted by the user"))
+
+    # --- questions of agents
+
+    def _put_question(self) -> None:
+        """Show the oldest question, once; the next line that is typed answers it."""
+        waiting = self._background.call(_questions)
+        if self._question is not None and all(q.approval_id != self._question.approval_id for q in waiting):
+            self._question = None
+        if self._question is None and waiting:
+            self._question = waiting[0]
+            self._note(f"\n{question_text(waiting[0])}\n{choices_text(waiting[0])}")
+
+    def _answer(self, line: str) -> int:
+        question = self._question or next(iter(self._background.call(_questions)), None)
+        if question is None:
+            self._note("no agent of this session waits for an answer")
+        elif not line:
+            self._note(f"\n{question_text(question)}\n{choices_text(question)}")
+        else:
+            answer = answer_from(question, line)
+            self._question = None
+            self._background.call(lambda client: client.answer(question.approval_id, answer))
+        return DONE
 
     # --- commands
 
@@ -231,6 +250,8 @@ class Conversation:
             session = self._session
             self._background.call(lambda client: client.with_api(lambda api: ask(api, session, rest)))
             return DONE
+        if word == "/answer":
+            return self._answer(rest)
         if word in WHILE_WORKING:
             if not rest:
                 complain(f"write the message behind it: {word} TEXT")
@@ -281,6 +302,10 @@ class Conversation:
         self._background.call(lambda client: client.with_api(body))
 
 
+async def _questions(client: "Client") -> "list[Approval]":
+    return list(client.talk.questions.values())
+
+
 async def _reader_gone(client: "Client") -> bool:
     return client.stage.closed
 
@@ -291,13 +316,6 @@ def _settle(future: "Future[Ended]") -> None:
         future.exception()
     except CancelledError:
         return
-
-
-def _poke(descriptor: int) -> None:
-    try:
-        os.write(descriptor, b".")
-    except OSError:
-        return  # nobody waits any more
 
 
 def _raise(error: Exception) -> int:

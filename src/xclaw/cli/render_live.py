@@ -91,6 +91,10 @@ class LiveRenderer:
             case _:
                 pass
 
+    def note(self, text: str) -> None:
+        """Print something above what is drawn."""
+        self._print(Text(text, style="yellow"))
+
     def start_again(self, address: Address) -> None:
         """What was drawn vanishes."""
         speaker = self._speakers.get(address.run_id)

@@ -1,14 +1,22 @@
 """Where a session is shown: each tree of runs by a watcher of its own, beside what else is to be said."""
 
 from collections.abc import Callable, Iterable
+from typing import Protocol, runtime_checkable
 
 from xclaw.cli.output import Watcher
-from xclaw.cli.text import one_line
+from xclaw.cli.text import one_line, printable
 from xclaw.cli.unbroken import Piece, StartedAgain
 from xclaw.contracts.events import Entry, RunEnded, RunStarted
 
 MAX_SHOWN = 64
 """Trees that are shown at once; of more, the oldest is let go of."""
+
+
+@runtime_checkable
+class Drawing(Protocol):
+    """A watcher that draws, so that nobody else may write to the terminal meanwhile."""
+
+    def note(self, text: str, /) -> None: ...
 
 
 class SessionStage:
@@ -17,12 +25,20 @@ class SessionStage:
     def __init__(self, new_watcher: Callable[[], Watcher], note: Callable[[str], None]) -> None:
         """`new_watcher` makes one for a tree that begins; `note` says a line to the user."""
         self._new_watcher = new_watcher
-        self.note = note
+        self._note = note
         self._watchers: dict[str, Watcher] = {}
         self.closed = False
         """Nobody reads the output any more."""
         self.on_closed: Callable[[], None] | None = None
         """Called once, when that is noticed."""
+
+    def note(self, text: str, /) -> None:
+        """Say something of xclaw's own. From any thread."""
+        drawing = next((each for each in list(self._watchers.values()) if isinstance(each, Drawing)), None)
+        if drawing is not None:
+            drawing.note(f"xclaw: {printable(text)}")
+        else:
+            self._note(text)
 
     def learn(self, entries: Iterable[Entry]) -> None:
         """What happened before in a tree that goes on."""

@@ -7,8 +7,16 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from xclaw.cli.unbroken import Piece, Place, Unbroken
+from xclaw.contracts.approvals import Approval
 from xclaw.contracts.errors import XclawError
-from xclaw.contracts.events import Entry, MessageAdded, RunEnded, RunStarted
+from xclaw.contracts.events import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    Entry,
+    MessageAdded,
+    RunEnded,
+    RunStarted,
+)
 from xclaw.contracts.results import Result
 from xclaw.contracts.sessions import Manner
 from xclaw.gateway.frames import entry_of
@@ -112,6 +120,14 @@ class Talk:
         self._held: list[ServerFrame] | None = None
         """Frames that wait until what went before is known."""
         self._tasks: set[asyncio.Task[None]] = set()
+        self.questions: dict[str, Approval] = {}
+        """Approvals of this session that wait for an answer, by id, the oldest first."""
+        self._on_question: Callable[[], None] | None = None
+
+    def on_question_call(self, told: Callable[[], None]) -> None:
+        """Have `told` called whenever one was asked or answered."""
+        self._on_question = told
+        told()
 
     def ask(self, say: Say) -> Asked:
         """Say something; it is said again on each connection until it was accepted."""
@@ -124,6 +140,7 @@ class Talk:
         """Go on with another session. What this one still has to tell is not heard any more."""
         self._send(Unwatch(session=self.session))
         self.session, self._unbroken, self._running, self._held = session, Unbroken(), "", None
+        self.questions = {}
         self._watch()
 
     def interrupt(self, reason: str) -> None:
@@ -211,6 +228,8 @@ class Talk:
             return
         self._unbroken.learn(entries)
         self._stage.learn(entries)
+        for entry in entries:
+            self._note_question(entry)
         held, self._held = self._held or [], None
         for frame in held:
             self.heard(frame)
@@ -240,6 +259,7 @@ class Talk:
             self._running = address.run_id
             self._taken(frame.request, address.run_id)
         self._show(pieces, frame.request, event)
+        self._note_question(entry)
         if isinstance(event, MessageAdded) and event.message_id:
             self._ended(event.message_id, Ended())
         if isinstance(event, RunEnded) and is_root:
@@ -258,6 +278,34 @@ class Talk:
             return True
         unheard = {asked.say.text for asked in self._asked.values() if not asked.request}
         return isinstance(event, RunStarted) and event.input in unheard
+
+    def _note_question(self, entry: Entry) -> None:
+        """Keep track of what waits for an answer."""
+        event, address = entry.event, entry.address
+        if isinstance(event, ApprovalAsked):
+            self.questions[event.approval_id] = Approval(
+                approval_id=event.approval_id,
+                call_id=event.call_id,
+                run_id=address.run_id,
+                root_id=address.root_id,
+                session_id=address.session_id,
+                root_session_id="",
+                path=event.path,
+                tool=event.tool,
+                arguments=event.arguments,
+                why=event.why,
+                rule=event.rule,
+                asked_at=entry.at,
+                owner="",
+            )
+        elif isinstance(event, ApprovalAnswered):
+            self.questions.pop(event.approval_id, None)
+        else:
+            if isinstance(event, RunEnded):
+                self.questions = {key: q for key, q in self.questions.items() if q.run_id != address.run_id}
+            return
+        if self._on_question is not None:
+            self._on_question()
 
     def _taken(self, request: str, run_id: str) -> None:
         for asked in self._asked.values():

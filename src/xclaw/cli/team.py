@@ -7,9 +7,11 @@ from xclaw.cli.options import TeamOptions
 from xclaw.cli.run import checked_session
 from xclaw.cli.session_lines import resident_lines
 from xclaw.cli.text import one_line
+from xclaw.contracts.errors import UsageError
 
 if TYPE_CHECKING:
     from xclaw.cli.desk_access import Desk
+    from xclaw.cli.gateway_api import JsonValue
 
 
 def team(options: TeamOptions) -> int:
@@ -23,7 +25,7 @@ def team(options: TeamOptions) -> int:
     async def body(desk: "Desk") -> int:
         if options.reset is not None:
             await desk.reset(session, options.reset)
-        rows = await desk.team(session)
+        rows = await _team(desk, session, was_there=options.reset is not None)
         if options.as_json:
             from xclaw.cli.output import print_indented
 
@@ -38,3 +40,13 @@ def team(options: TeamOptions) -> int:
         return DONE
 
     return at_desk(settings, body)
+
+
+async def _team(desk: "Desk", session: str, *, was_there: bool) -> "JsonValue":
+    """A session in which only one expert was asked, who forgot it, is gone."""
+    try:
+        return await desk.team(session)
+    except UsageError:
+        if was_there:
+            return []
+        raise

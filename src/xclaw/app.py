@@ -110,7 +110,7 @@ async def open_app(
         agents=registry,
         tools=toolbox,
         workspaces=workspaces,
-        launcher=LocalLauncher(),
+        launchers={"local": LocalLauncher()},
         coaching=SmallModelCoaching(),
         settings=settings.runtime,
         owner=owner,

@@ -9,8 +9,8 @@ from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.errors import SpawnRefused
 from xclaw.contracts.events import Event, Warned
 from xclaw.contracts.results import Result
-from xclaw.contracts.spawn import Child
-from xclaw.contracts.tasks import Task
+from xclaw.contracts.spawn import AgentState, Child
+from xclaw.contracts.tasks import Context, Task
 from xclaw.contracts.tools import ToolContext
 from xclaw.workspaces.local import LocalWorkspaces
 from xclaw.workspaces.settings import WorkspaceSettings
@@ -47,6 +47,7 @@ class FunctionSpawn:
         self._background: dict[str, FunctionChild] = {}
         self.tasks: list[Task] = []
         self.cancelled: list[str] = []
+        self.mail: list[tuple[str, str]] = []
         self.started = asyncio.Event()
 
     def agents(self) -> Mapping[str, str]:
@@ -78,6 +79,26 @@ class FunctionSpawn:
         except asyncio.CancelledError:
             self.cancelled.append(task.key)
             raise
+
+    def listing(self) -> list[AgentState]:
+        return [
+            AgentState(run_id, child.task.agent, child.task.text, "running", 0)
+            for run_id, child in self._background.items()
+        ]
+
+    async def send(self, to: str, text: str) -> str:
+        if to not in self._background:
+            raise SpawnRefused(f"{to} is no running agent of yours")
+        self.mail.append((to, text))
+        return to
+
+    async def stop(self, to: str, reason: str) -> tuple[str, Result]:
+        if to not in self._background:
+            raise SpawnRefused(f"{to} is no running agent of yours")
+        return to, await self._background.pop(to).cancel(reason)
+
+    def context_tokens(self, context: Context) -> int:
+        return {"none": 0, "files": 0, "brief": 100, "fork": 1_000}[context]
 
     def children(self) -> Mapping[str, Child]:
         return dict(self._background)

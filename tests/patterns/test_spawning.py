@@ -29,7 +29,7 @@ def test_spawn_answers_at_once_and_one_wait_collects_all(tmp_path: Path) -> None
         spawn, wait = SpawnTool(stage.find), WaitTool()
         first = await call(spawn, stage, agent="slow", prompt="Write x", isolation="local")
         second = await call(spawn, stage, agent="bad", prompt="Write y")
-        assert first == {"agent_id": "c1", "status": "running"}
+        assert first == {"agent_id": "c1", "status": "running", "context": "none", "context_tokens": 0}
         early = await call(wait, stage, timeout_s="0")
         assert early["still_running"] == ["c1"]
         gate.set()

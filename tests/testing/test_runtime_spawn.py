@@ -138,7 +138,7 @@ def _services(home: Path, journal: SqliteJournal, harness: _Harness) -> Services
         agents=AgentRegistry([parent, *workers]),
         tools=tools,
         workspaces=workspaces,
-        launcher=LocalLauncher(),
+        launchers={"local": LocalLauncher()},
         coaching=SmallModelCoaching(),
         settings=RuntimeSettings(),
         owner="test",

@@ -11,8 +11,8 @@ import pytest
 from xclaw.contracts.errors import SpawnRefused
 from xclaw.contracts.ids import child_run_id, delegate_session, task_id_from
 from xclaw.contracts.results import Result
-from xclaw.contracts.spawn import Birth, Child, Spawn
-from xclaw.contracts.tasks import Task
+from xclaw.contracts.spawn import AgentState, Birth, Child, Spawn
+from xclaw.contracts.tasks import Context, Task
 from xclaw.spawn.local import LocalLauncher
 from xclaw.testing.spawn_conformance import (
     CRASHING,
@@ -120,6 +120,18 @@ class _Spawn:
             if self._harness.flaw != "leaves children":
                 await child.cancel("the parent was cancelled")
             raise
+
+    def listing(self) -> list[AgentState]:
+        return []
+
+    async def send(self, to: str, text: str) -> str:
+        raise SpawnRefused(f"{to} reads nothing")
+
+    async def stop(self, to: str, reason: str) -> tuple[str, Result]:
+        return to, await self._harness.all[to].cancel(reason)
+
+    def context_tokens(self, context: Context) -> int:
+        return 0
 
     def children(self) -> Mapping[str, Child]:
         return dict(self._harness.background)

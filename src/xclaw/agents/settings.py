@@ -3,7 +3,16 @@
 from dataclasses import dataclass
 
 WORKER_TOOLS = ("view_file", "list_dir", "write_file", "deliver")
-COORDINATION_TOOLS = ("delegate", "debate", "pipeline", "spawn", "wait")
+COORDINATION_TOOLS = (
+    "delegate",
+    "debate",
+    "pipeline",
+    "spawn",
+    "wait",
+    "send_message",
+    "stop",
+    "list_agents",
+)
 
 
 @dataclass(frozen=True, slots=True)

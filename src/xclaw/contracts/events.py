@@ -213,8 +213,21 @@ class MessageAdded:
     text: str
     origin: Origin
     message_id: str = ""
-    """Of the channel's message that it is, for a steering message."""
+    """Of the channel's message or the mail that it is."""
     kind: Literal["message_added"] = "message_added"
+
+
+@dataclass(frozen=True, slots=True)
+class MailSent:
+    """In the sender's stream. The receiver's `MessageAdded` of that `message_id` acknowledges it; until
+    then it is on its way, also after a crash."""
+
+    mail_id: str
+    to_run_id: str
+    text: str
+    origin: Origin
+    """How the receiver is to take it: an "agent" above it gives instructions, anything else is data."""
+    kind: Literal["mail_sent"] = "mail_sent"
 
 
 WarningCode = Literal[
@@ -280,6 +293,7 @@ Event = (
     | ArtifactDelivered
     | NotificationQueued
     | MessageAdded
+    | MailSent
     | Warned
     | Compacted
     | RunEnded
@@ -301,6 +315,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
     "artifact_delivered": ArtifactDelivered,
     "notification_queued": NotificationQueued,
     "message_added": MessageAdded,
+    "mail_sent": MailSent,
     "warned": Warned,
     "compacted": Compacted,
     "run_ended": RunEnded,

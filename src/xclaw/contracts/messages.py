@@ -66,11 +66,22 @@ class Said:
     tool_calls: tuple[ToolCall, ...] = ()
     call_id: str = ""
     name: str = ""
+    origin: Origin = "user"
+
+    @classmethod
+    def of(cls, message: ChatMessage) -> "Said":
+        match message:
+            case UserMessage():
+                return cls("user", message.text, origin=message.origin)
+            case AssistantMessage():
+                return cls("assistant", message.text, message.tool_calls)
+            case ToolMessage():
+                return cls("tool", message.content, call_id=message.call_id, name=message.name)
 
     def as_message(self) -> ChatMessage:
         match self.role:
             case "user":
-                return UserMessage(self.text)
+                return UserMessage(self.text, self.origin)
             case "assistant":
                 return AssistantMessage(self.text, self.tool_calls)
             case "tool":

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from xclaw.contracts.results import Result
-from xclaw.contracts.tasks import Task
+from xclaw.contracts.tasks import Context, Task
 
 
 class Child(Protocol):
@@ -30,6 +30,20 @@ class Child(Protocol):
     async def cancel(self, reason: str) -> Result:
         """End it and everything below it; answers how it ended. Safe to repeat."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class AgentState:
+    """One child, as its parent may see it."""
+
+    agent_id: str
+    agent: str
+    task: str
+    """The task's first line, at most 120 characters."""
+    status: str
+    """"running", or the outcome it ended with."""
+    tokens: int
+    """What it and everything below it has used."""
 
 
 class Spawn(Protocol):
@@ -57,6 +71,27 @@ class Spawn(Protocol):
 
     async def run(self, task: Task) -> Result:
         """Start, wait, acknowledge. Cancelling it cancels the child. Raises `SpawnRefused`."""
+        ...
+
+    def listing(self) -> list[AgentState]:
+        """Every child that this run ever started, in order."""
+        ...
+
+    async def send(self, to: str, text: str) -> str:
+        """Have a running background child read `text` at its next turn; answers its id. `to` is an id,
+        its beginning, or the name of an agent of which one child runs.
+
+        Journaled before it is on its way: a crash loses no mail and delivers none twice. Raises
+        `SpawnRefused` when nobody or several are meant.
+        """
+        ...
+
+    async def stop(self, to: str, reason: str) -> tuple[str, Result]:
+        """End a running background child, named as in `send`, and take its result. Raises `SpawnRefused`."""
+        ...
+
+    def context_tokens(self, context: Context) -> int:
+        """About how many tokens a child would be given with this context, beside its task."""
         ...
 
     def children(self) -> Mapping[str, Child]:

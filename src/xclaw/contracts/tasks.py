@@ -3,10 +3,14 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from xclaw.contracts.agents import Limits
+from xclaw.contracts.agents import Isolation, Limits
 from xclaw.contracts.artifacts import Pointer
 
 Mode = Literal["delegate", "debate", "pipeline", "spawn"]
+
+Context = Literal["none", "brief", "files", "fork"]
+"""What a child is given beside its task: nothing, a digest of its parent's conversation, artifacts to
+read, or a copy of the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +31,6 @@ class Task:
     limits: Limits = Limits()
     step: int = 0
     """Position in a pipeline, from 0."""
+    isolation: Isolation | None = None
+    """The kind of sub-agent; None: what its agent's definition says."""
+    context: Context = "none"

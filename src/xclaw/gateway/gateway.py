@@ -149,8 +149,8 @@ class Gateway:
     ) -> AsyncGenerator[Outlet]:
         """As `Door.watch`."""
         key = conversation_key(session_id, user)
-        if after is None:
-            after = await self.sessions.last_id()
+        newest = await self.sessions.last_id()
+        after = newest if after is None else min(after, newest)
         feed = self._feed(key, session_id)
         outlet = Outlet(feed, lambda last, limit: self._read_on(key, feed, last, limit), after, self._limit)
         conversation = self._conversations.get(key)

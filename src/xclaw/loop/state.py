@@ -17,6 +17,7 @@ from xclaw.contracts.events import (
     Compacted,
     Entry,
     Event,
+    MailSent,
     MessageAdded,
     ModelAnswered,
     RunEnded,
@@ -63,11 +64,11 @@ class RunState:
         self.artifacts: dict[str, Pointer] = {}
         """What the run may read and hand on, by path."""
         self.delivered: list[Pointer] = []
-        self.effects = 0
-        """Tool calls that succeeded and may have changed something."""
-        self.corrections = 0
-        """How often in a row the run was told that its reply had the wrong form."""
-        self.compactions = 0
+        self.sent: dict[str, MailSent] = {}
+        """Mail that this run sent, by its id."""
+        self.effects = self.corrections = self.compactions = 0
+        """`effects`: tool calls that succeeded and may have changed something. `corrections`: how often in
+        a row the run was told that its reply had the wrong form."""
         self.spend = Spend()
         self.verdict: Verdict = "ok"
         self.repeated = False
@@ -155,6 +156,8 @@ class RunState:
                 self.delivered.append(event.pointer)
             case ApprovalAsked() | ApprovalAnswered():
                 self.questions.note(event)
+            case MailSent():
+                self.sent[event.mail_id] = event
             case RunResumed():
                 self._resume()
             case Warned(code="parse_failed"):

@@ -7,7 +7,7 @@ from xclaw.patterns.debate import DebateTool
 from xclaw.patterns.delegate import DelegateTool
 from xclaw.patterns.inputs import FindArtifact
 from xclaw.patterns.pipeline import PipelineTool
-from xclaw.patterns.spawning import SpawnTool, WaitTool
+from xclaw.patterns.spawning import ListAgentsTool, SendMessageTool, SpawnTool, StopTool, WaitTool
 
 
 def pattern_tools(find_artifact: FindArtifact, roster: Mapping[str, str] | None = None) -> dict[str, Tool]:
@@ -18,5 +18,8 @@ def pattern_tools(find_artifact: FindArtifact, roster: Mapping[str, str] | None 
         PipelineTool(find_artifact),
         SpawnTool(find_artifact),
         WaitTool(),
+        SendMessageTool(),
+        StopTool(),
+        ListAgentsTool(),
     )
     return {tool.spec.name: tool for tool in tools}

@@ -13,11 +13,13 @@ from xclaw.loop.dialects import Dialect, JsonDialect, NativeDialect
 from xclaw.loop.parts import Bounds, Parts
 from xclaw.loop.state import RunState
 from xclaw.runtime.board import board_text
-from xclaw.runtime.children import CallSpawn, Children, LaunchChild
+from xclaw.runtime.call_spawn import CallSpawn
+from xclaw.runtime.children import Children, LaunchChild
 from xclaw.runtime.clocks import deadline_of
 from xclaw.runtime.coached import coached_note, coached_schema
 from xclaw.runtime.gate import CallGate
 from xclaw.runtime.ledger import TreeLedger
+from xclaw.runtime.mail import as_message
 from xclaw.runtime.orders import Order, is_coached, started_event
 from xclaw.runtime.services import Services
 from xclaw.runtime.stream import RunLog
@@ -84,6 +86,8 @@ def _assemble(
     tree.nodes[node.run_id] = node
     children = Children(services, tree, node, workspace, launch)
     node.steer = children.steer
+    for mail in tree.mail.collect(node.run_id):
+        children.steer(as_message(mail))
     coached = is_coached(model, started.dialect)
     parts = Parts(
         agent=agent,

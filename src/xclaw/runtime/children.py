@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
 
-from xclaw.contracts.agents import Agent
+from xclaw.contracts.agents import Agent, Isolation
 from xclaw.contracts.artifacts import Pointer
-from xclaw.contracts.errors import JournalError, SpawnRefused
+from xclaw.contracts.errors import SpawnRefused
 from xclaw.contracts.events import ChildEnded, ChildSpawned, Event, MessageAdded, Warned
 from xclaw.contracts.ids import child_run_id, debate_session, delegate_session, pipeline_session
 from xclaw.contracts.results import Result
@@ -75,13 +74,13 @@ class Children:
     def background(self) -> Mapping[str, tuple[Child, asyncio.Task[Result]]]:
         return self._background
 
-    def steer(self, text: str, message_id: str) -> None:
-        """Have the run read what the user says meanwhile, at its next turn; journaled when it does."""
-        self._steering.append(MessageAdded(text, "user", message_id))
+    def steer(self, message: MessageAdded) -> None:
+        """Have the run read what is said to it meanwhile, at its next turn; journaled when it does."""
+        self._steering.append(message)
         self._steered.set()
 
     def take(self) -> bool:
-        """Hand to the run what has arrived: what the user says, and background children that have ended."""
+        """Hand to the run what has arrived: what was said to it, and background children that have ended."""
         steering, self._steering = self._steering, []
         self._steered.clear()
         for said in steering:
@@ -146,7 +145,7 @@ class Children:
         if agent is None:
             known = ", ".join(self.services.agents.roster())
             raise SpawnRefused(f"unknown agent {task.agent[:80]!r}. Available: {known}")
-        refuse_isolation(self.services.agents.get(agent))
+        isolation = refuse_isolation(self.services, self.services.agents.get(agent), task.isolation)
         self.tree.admit(self.node, len(state.children))
         if self.tree.attempts.is_open(agent, task.text):
             raise SpawnRefused(
@@ -161,7 +160,7 @@ class Children:
             run_id,
             _session_of(self.node.log.address.session_id, agent, task, task_id),
             task_id,
-            replace(task, agent=agent),
+            replace(task, agent=agent, isolation=isolation),
             background,
         )
         self.node.log.record(spawned)
@@ -176,80 +175,18 @@ class Children:
                 raise SpawnRefused(f"{pointer.path} is not an artifact of this session")
 
 
-class CallSpawn:
-    """The `Spawn` port of one tool call."""
+def refuse_isolation(services: Services, agent: Agent | None, wanted: Isolation | None) -> Isolation:
+    """The kind of sub-agent that it will be. Raises `SpawnRefused`.
 
-    def __init__(self, children: Children, call_id: str) -> None:
-        self._children = children
-        self._call_id = call_id
-
-    def agents(self) -> Mapping[str, str]:
-        return self._children.services.agents.roster()
-
-    def resolve(self, name: str) -> str | None:
-        return self._children.services.agents.resolve(name)
-
-    def model_of(self, agent: str) -> str:
-        definition = self._children.services.agents.get(agent)
-        chain = (definition.models if definition else ()) or self._children.tree.models
-        return chain[0] if chain else ""
-
-    async def start(self, task: Task, *, background: bool = False) -> Child:
-        return self._children.start(self._call_id, task, background=background)
-
-    async def run(self, task: Task) -> Result:
-        children = self._children
-        child = children.start(self._call_id, task, background=False)
-        waiter = asyncio.get_running_loop().create_task(child.result())
-        try:
-            await children.wait_idle([waiter], None, asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            result = await _cancel_shielded(child, children.tree.cancelled or "its parent was stopped")
-            with suppress(JournalError):
-                children.notify(child, result, self._call_id)
-            raise
-        result = waiter.result()
-        children.acknowledge(child, result, self._call_id)
-        return result
-
-    def children(self) -> Mapping[str, Child]:
-        return {run_id: child for run_id, (child, _) in self._children.background.items()}
-
-    async def wait(self, run_ids: tuple[str, ...] = (), timeout_s: float | None = None) -> dict[str, Result]:
-        children, state = self._children, self._children.node.log.state
-        # What this very call took before a crash is its answer still.
-        results = {
-            run_id: state.child_results[run_id]
-            for run_id, call_id in state.taken_by.items()
-            if call_id == self._call_id
-        }
-        background = children.background
-        watched = [background[run_id] for run_id in (run_ids or tuple(background)) if run_id in background]
-        if watched:
-            await children.wait_idle([task for _, task in watched], timeout_s, asyncio.ALL_COMPLETED)
-        for child, task in watched:
-            if task.done():
-                results[child.run_id] = task.result()
-                children.acknowledge(child, task.result(), self._call_id)
-        return results
-
-
-async def _cancel_shielded(child: Child, reason: str) -> Result:
-    """End a child although the caller is being cancelled itself, and perhaps again meanwhile."""
-    ending = asyncio.ensure_future(child.cancel(reason))
-    while not ending.done():
-        with suppress(asyncio.CancelledError):
-            await asyncio.shield(ending)
-    return ending.result()
-
-
-def refuse_isolation(agent: Agent | None) -> None:
-    """Running an agent with less isolation than it asks for would be worse than not running it."""
-    if agent is not None and agent.isolation != "local":
-        raise SpawnRefused(
-            f"{agent.name} asks for `isolation: {agent.isolation}` ({agent.source}); this version has "
-            "`local` only"
-        )
+    Running an agent with less isolation than it asks for would be worse than not running it.
+    """
+    own = agent.isolation if agent is not None else "local"
+    isolation = wanted if wanted is not None and own == "local" else own
+    if isolation in services.launchers:
+        return isolation
+    kinds = ", ".join(services.launchers)
+    asker = f"{agent.name} asks for" if agent is not None and wanted is None else "the call asks for"
+    raise SpawnRefused(f"{asker} `isolation: {isolation}`; there is {kinds}")
 
 
 def _session_of(parent_session: str, agent: str, task: Task, task_id: str) -> str:

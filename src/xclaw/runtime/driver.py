@@ -4,6 +4,7 @@ import asyncio
 import logging
 from typing import cast
 
+from xclaw.contracts.agents import Isolation
 from xclaw.contracts.errors import JournalError, UsageError
 from xclaw.contracts.events import ChildSpawned, NotificationQueued, RunEnded, RunResumed
 from xclaw.contracts.results import Result
@@ -65,12 +66,12 @@ class Driver:
         except UsageError as failure:
             return EndedChild(spawned, Result("error", reason=str(failure)))
         live.node.background = spawned.background
-        return self.launch(live, spawned.task_id)
+        return self.launch(live, spawned.task_id, spawned.task.isolation or "local")
 
-    def launch(self, live: Live, task_id: str) -> Child:
+    def launch(self, live: Live, task_id: str, isolation: Isolation = "local") -> Child:
         node = live.node
         birth = Birth(node.run_id, node.log.address.session_id, task_id, node.agent)
-        node.child = self.services.launcher.launch(birth, lambda: self.drive(live))
+        node.child = self.services.launchers[isolation].launch(birth, lambda: self.drive(live))
         return node.child
 
     def take_up(self, log: RunLog, parent: Node | None) -> Live:

@@ -14,12 +14,22 @@ from xclaw.contracts.tasks import Task
 from xclaw.contracts.workspaces import Workspace
 from xclaw.loop.prompts import system_prompt
 from xclaw.runtime.approvals import known_permissions
+from xclaw.runtime.background import brief, fork
 from xclaw.runtime.permissions import names_tool, narrowed
 from xclaw.runtime.services import Services
 from xclaw.runtime.tree import Node, Tree
 
 FILE_TOOLS = ("view_file", "list_dir", "write_file", "deliver")
-COORDINATION_TOOLS = ("delegate", "debate", "pipeline", "spawn", "wait")
+COORDINATION_TOOLS = (
+    "delegate",
+    "debate",
+    "pipeline",
+    "spawn",
+    "wait",
+    "send_message",
+    "stop",
+    "list_agents",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +76,11 @@ def child_order(services: Services, tree: Tree, parent: Node, spawned: ChildSpaw
     address = Address(spawned.child_run_id, tree.root_id, parent.run_id, spawned.child_session_id)
     models = agent.models or tree.models
     limits = _child_limits(services, tree, agent, task, models)
+    background = brief(parent.log.state) if task.context == "brief" else ""
     return Order(
         agent,
         address,
-        task.text,
+        f"{background}\n\n{task.text}" if background else task.text,
         "agent",
         parent.depth + 1,
         spawned.task_id,
@@ -77,6 +88,7 @@ def child_order(services: Services, tree: Tree, parent: Node, spawned: ChildSpaw
         models,
         task,
         spawned.call_id,
+        brought=Brought(fork(parent.log.state)) if task.context == "fork" else Brought(),
         above=known_permissions(started, services.approvals.desk.base) if started else None,
     )
 

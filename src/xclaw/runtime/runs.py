@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from xclaw.contracts.agents import Agent, Limits
 from xclaw.contracts.errors import SpawnRefused, UsageError
-from xclaw.contracts.events import Address, RunStarted
+from xclaw.contracts.events import Address, MessageAdded, RunStarted
 from xclaw.contracts.ids import new_run_id, task_id_from
 from xclaw.contracts.journal import RunRow
 from xclaw.contracts.messages import Caller, Message
@@ -94,7 +94,7 @@ class RunHandle:
         stays as it was, pending."""
         root = self._tree.nodes.get(self.root_id)
         if root is not None and root.steer is not None:
-            root.steer(text, message_id)
+            root.steer(MessageAdded(text, "user", message_id))
 
     async def cancel(self, reason: str) -> list[NodeEnd]:
         """End the tree; answers how each of its runs ended, children first. Repeatable."""
@@ -233,7 +233,7 @@ class Runs:
             known = ", ".join(["orchestrator", *self._services.agents.roster()])
             raise UsageError(f"unknown agent {request.agent!r}. Known: {known}")
         try:
-            refuse_isolation(agent)
+            refuse_isolation(self._services, agent, None)
         except SpawnRefused as refusal:
             raise UsageError(str(refusal)) from None
         return agent

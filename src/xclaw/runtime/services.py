@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from xclaw.contracts.agents import Agent
+from xclaw.contracts.agents import Agent, Isolation
 from xclaw.contracts.coaching import Coaching
 from xclaw.contracts.journal import Journal
 from xclaw.contracts.models import ModelSource
@@ -45,7 +45,8 @@ class Services:
     agents: Agents
     tools: Tools
     workspaces: Workspaces
-    launcher: Launcher
+    launchers: Mapping[Isolation, Launcher]
+    """By the kind of sub-agent that each starts."""
     coaching: Coaching
     settings: RuntimeSettings
     owner: str

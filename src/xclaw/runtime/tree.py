@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.errors import SpawnRefused
-from xclaw.contracts.events import ArtifactDelivered, ChildEnded, ChildSpawned, Entry
+from xclaw.contracts.events import ArtifactDelivered, ChildEnded, ChildSpawned, Entry, MessageAdded
 from xclaw.contracts.ids import task_id_from
 from xclaw.contracts.results import Outcome, Result
 from xclaw.contracts.spawn import Child
 from xclaw.runtime.attempts import AttemptCounter
 from xclaw.runtime.ledger import TreeLedger
+from xclaw.runtime.mail import Mail
 from xclaw.runtime.settings import RuntimeSettings
 from xclaw.runtime.stream import RunLog, TreeStream
 
@@ -44,8 +45,8 @@ class Node:
     background: bool = False
     result: Result | None = None
     holds_slot: bool = False
-    steer: Callable[[str, str], None] | None = None
-    """Has it read a text (and the id of the message that it is) at its next turn."""
+    steer: Callable[[MessageAdded], None] | None = None
+    """Has it read a message at its next turn."""
     waiting_calls: int = 0
     """Tool calls of this run that wait for children or people: meanwhile it needs no slot."""
     timer: asyncio.Timeout | None = None
@@ -72,6 +73,7 @@ class Tree:
     worker_timeout_s: float | None
     channel: str
     attempts: AttemptCounter = field(default_factory=AttemptCounter)
+    mail: Mail = field(default_factory=Mail)
     nodes: dict[str, Node] = field(default_factory=dict[str, Node])
     past: dict[str, list[Entry]] = field(default_factory=dict[str, list[Entry]])
     """What the journal had of each run when the tree was taken up again."""
@@ -115,6 +117,7 @@ class Tree:
     def recall(self, entries: Sequence[Entry]) -> None:
         """Take the counters back from the journal, for a tree that is taken up again."""
         self.past = by_run(entries)
+        self.mail.recall(entries)
         tasks: dict[str, ChildSpawned] = {}
         for entry in entries:
             match entry.event:

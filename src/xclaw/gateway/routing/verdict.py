@@ -12,6 +12,8 @@ from xclaw.gateway.routing.rules import Rule, RuleBook
 
 MAX_WORDS = 8
 """In a reason."""
+SETTLED = ("it asks", "it has several steps", "there are no words")
+"""How reasons begin after which no other router is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class Verdict:
     rule: Rule | None
     reason: str
     considered: tuple[Considered, ...]
+    settled: bool = False
+    """Without a rule: it is certain that the request is for no single agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ def judge(text: str, book: RuleBook, is_available: Callable[[str], bool]) -> Ver
         general = f"it asks several experts: {', '.join(wanted)}" if wanted else "no rule fits"
     considered = tuple(_considered(rule, found, hits[rule.name], general) for rule in book.rules)
     if found is None:
-        return Verdict(None, general, considered)
+        return Verdict(None, general, considered, general.startswith(SETTLED))
     words = ", ".join(repr(word) for word in hits[found.name][:MAX_WORDS])
     return Verdict(found, f"rule {found.name!r} by {words}", considered)
 

@@ -3,6 +3,8 @@
 import asyncio
 import base64
 import json
+import os
+import signal
 import socket
 import time
 from collections.abc import Awaitable, Callable
@@ -60,6 +62,52 @@ def test_a_client_that_reads_nothing_is_told_and_dropped_and_slows_nobody(tmp_pa
             assert await back.to_reply() == expected
 
     run(tmp_path, scenario, stall_s=0.3)
+
+
+def test_a_client_that_reads_nothing_holds_no_stop_up(tmp_path: Path) -> None:
+    async def scenario(gate: Served) -> None:
+        async with gate.client() as stalled, gate.client() as quick:
+            await stalled.watch("s")
+            await quick.watch("s")
+            await quick.say("s", "go")
+            await quick.to_reply()
+            os.kill(os.getpid(), signal.SIGTERM)
+            async with asyncio.timeout(5):
+                await gate.serving
+
+    run(tmp_path, scenario, drain_s=30)
+
+
+def test_a_client_that_answers_no_ping_is_dropped(tmp_path: Path) -> None:
+    """The other side of a half-open connection."""
+
+    async def scenario(gate: Served) -> None:
+        loop = asyncio.get_running_loop()
+        host, port = gate.host.split(":")
+        with socket.socket() as silent:
+            silent.setblocking(False)
+            await loop.sock_connect(silent, (host, int(port)))
+            await loop.sock_sendall(silent, handshake(gate.headers()))
+            received = b""
+            while part := await loop.sock_recv(silent, 65_536):
+                received += part
+            assert received.endswith((1011).to_bytes(2, "big") + b"keepalive ping timeout")
+
+    run(tmp_path, scenario, "short", keepalive_s=0.1, stall_s=0.1)
+
+
+def handshake(headers: dict[str, str]) -> bytes:
+    key = base64.b64encode(b"0" * 16).decode()
+    lines = [
+        "GET /ws HTTP/1.1",
+        "Host: localhost",
+        "Upgrade: websocket",
+        "Connection: Upgrade",
+        "Sec-WebSocket-Version: 13",
+        f"Sec-WebSocket-Key: {key}",
+        *(f"{name}: {value}" for name, value in headers.items()),
+    ]
+    return "\r\n".join([*lines, "", ""]).encode()
 
 
 def test_a_client_that_reads_slowly_is_not_dropped(tmp_path: Path) -> None:
@@ -131,12 +179,7 @@ def test_pings_that_nobody_waits_for_cost_nothing() -> None:
         client.setblocking(False)
         async with server, asyncio.timeout(30):
             await loop.sock_connect(client, server.sockets[0].getsockname())
-            key = base64.b64encode(b"0" * 16).decode()
-            await loop.sock_sendall(
-                client,
-                f"GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n".encode(),
-            )
+            await loop.sock_sendall(client, handshake({}))
             await loop.sock_recv(client, 1000)
             assert not lines[0].full
             ping = b"\x89\xfd\0\0\0\0" + b"p" * 125

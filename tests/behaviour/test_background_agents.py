@@ -24,7 +24,8 @@ def call(name: str, **arguments: object) -> tuple[str, str, str]:
 
 
 def said(request: RecordedRequest, role: str = "user") -> str:
-    return "\n".join(str(m.get("content")) for m in request.body["messages"] if m["role"] == role)
+    messages = cast("list[dict[str, object]]", request.body["messages"])
+    return "\n".join(str(m.get("content")) for m in messages if m["role"] == role)
 
 
 RESULT = '{"status": "success", "summary_data": {"done": true}, "artifact_pointers": {}}'

@@ -315,3 +315,98 @@ def test_a_named_gateway_needs_a_token_and_is_never_started(play: Callable[[Scen
             assert find(elsewhere.home) is None
 
     play(scene)
+
+
+def test_a_question_of_an_agent_is_put_and_answered_in_the_chat(play: Callable[[Scene], None]) -> None:
+    """SPEC J2."""
+
+    async def scene(xclaw: Xclaw, _provider: FakeProvider, env: dict[str, str]) -> None:
+        (xclaw.home / "agents").mkdir(parents=True)
+        (xclaw.home / "agents" / "runner.md").write_text(
+            "---\nname: runner\ndescription: runs\ntools: shell\n---\nYou run commands.\n"
+        )
+        call: Json = {"name": "shell", "arguments": {"command": "touch made.txt"}}
+        model = xclaw.script([{"agent": "runner", "replies": [{"calls": [call]}, {"text": "the end"}]}])
+        async with served(xclaw, env=env), at_terminal(xclaw, "-a", "runner", "-m", model, env=env) as chat:
+            await chat.expect(PROMPT)
+            chat.type("go")
+            await chat.expect("touch made.txt")
+            await chat.expect("[n reason] no")
+            chat.type("what?")
+            await chat.expect("that is no answer")
+            chat.type("y")
+            await chat.expect("the end")
+            await chat.expect(PROMPT)
+            assert [path.name for path in xclaw.directory.rglob("made.txt")] == ["made.txt"]
+
+    play(scene)
+
+
+@pytest.mark.parametrize("with_gateway", [True, False])
+def test_sessions_and_teams_are_the_same_with_a_gateway_and_without(
+    tmp_path: Path, *, with_gateway: bool
+) -> None:
+    """SPEC B5."""
+    xclaw = Xclaw(tmp_path)
+    model = xclaw.script([{"agent": "skeptic", "replies": [{"text": "Yes, it is injectable."}]}])
+    ended = xclaw("run", "-m", model, "-s", "mine", "-o", "json", "is there an SQL injection in this?")
+    assert (ended.document["agent"], ended.document["session_id"]) == ("skeptic", "mine")
+    assert cast("Json", ended.document["route"])["by"] == "rule"
+    if with_gateway:
+        started = xclaw("serve", "--background", "--port", "0", "--json")
+        assert started.document["event"] == "ready"
+    (listed,) = cast("list[Json]", xclaw("sessions", "--json").document["sessions"])
+    assert (listed["session"], listed["residents"]) == ("mine", ["skeptic"])
+    assert "is called 'Injection' now" in xclaw("sessions", "rename", "mine", "Injection").out
+    assert "Injection" in xclaw("sessions", "show", "mine").out
+    assert "Yes, it is injectable." in xclaw("sessions", "export", "mine").out
+    team = xclaw("team", "-s", "mine")
+    assert "skeptic  1 message" in team.out
+    assert "is there an SQL injection in this?" in team.out
+    assert xclaw("team", "-s", "mine", "--reset", "skeptic").code == 0
+    gone = xclaw("sessions", "delete", "mine")
+    assert (gone.code, "there is no session 'mine'" in gone.err) == (2, True)
+    stopped = xclaw("serve", "--stop", "--json")
+    assert stopped.document["stopped"] is with_gateway
+    assert xclaw("serve", "--status").code == 1
+
+
+def test_serve_shows_its_token_once_and_refuses_a_second_one(play: Callable[[Scene], None]) -> None:
+    async def scene(xclaw: Xclaw, _provider: FakeProvider, env: dict[str, str]) -> None:
+        process = await xclaw.start("serve", "--port", "0", env=env)
+        assert process.stdout is not None
+        await process.stdout.readline()
+        token = (await process.stdout.readline()).split()[-1].decode()
+        assert (xclaw.home / "gateway-token").read_text().strip() == token
+        second = await xclaw.start("serve", "--port", "0", env=env)
+        _, err = await second.communicate()
+        assert (second.returncode, b"a gateway runs already" in err) == (2, True)
+        process.terminate()
+        out, _ = await process.communicate()
+        assert (process.returncode, out) == (0, b"")
+        async with served(xclaw, env=env) as again:
+            again.terminate()
+            out, _ = await again.communicate()
+            assert b"token" not in out
+
+    play(scene)
+
+
+def test_a_gateway_that_cannot_start_says_why_to_the_chat(tmp_path: Path) -> None:
+    xclaw = Xclaw(tmp_path)
+    (xclaw.home / "agents").mkdir(parents=True)
+    (tmp_path / "file").write_text("")
+    ended = xclaw("chat", "--workspace", "file/below", stdin="hi\n")
+    assert ended.code == 2
+    assert "cannot be made" in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_a_gateway_that_a_chat_started_ends_when_nobody_needs_it(play: Callable[[Scene], None]) -> None:
+    async def scene(xclaw: Xclaw, provider: FakeProvider, env: dict[str, str]) -> None:
+        process = await xclaw.start("serve", "--port", "0", "--idle-exit", "0.2", env=env)
+        out, err = await process.communicate()
+        assert process.returncode == 0, (out, err)
+        assert find(xclaw.home) is None
+
+    play(scene)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from xclaw.gateway.routing.clauses import Clause, is_verb, skip
+from xclaw.gateway.routing.clauses import Clause, in_noun_list, is_verb, skip
 from xclaw.gateway.routing.lexicon import Unit
 from xclaw.gateway.routing.objects import is_made, named_object
 from xclaw.gateway.routing.rules import Rule, RuleBook
@@ -127,13 +127,17 @@ def _inside_noun(clause: Clause, place: int) -> bool:
     ):
         return True
     if any(unit.is_any("narrative") for unit in units[max(0, place - 2) : place]):
-        return not before.text.endswith("来")
+        return True
     if (
         clause.question
         and before.is_any("code_nouns")
         and not any(unit.is_any("polite", "handed") for unit in units[:place])
     ):
         return not any(name.startswith("verb:") for name in units[place].classes)  # "服务器配置安全吗"
+    if before.is_any("lists") and place >= 2 and in_noun_list(units, place - 1):
+        return True
+    if before.is_any("handed") and any(map(is_verb, units[place + 1 :])):
+        return True
     return _is_modifier(clause, place)
 
 

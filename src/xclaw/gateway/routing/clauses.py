@@ -94,7 +94,8 @@ def _chinese_cuts(units: Sequence[Unit]) -> Iterator[int]:
             yield index
         elif index and (unit.is_any("joins") or unit.text == "、"):
             verb = skip(units, index + 1, "joins", "polite", "sequels")
-            if verb < len(units) and is_verb(units[verb]) and not _is_told(units, verb):
+            asks = verb < len(units) and is_verb(units[verb]) and not _is_told(units, verb)
+            if asks and not in_noun_list(units, index):
                 yield index
         elif index and unit.text in ("完", "好") and verb_follows(units, index + 1):
             yield index + 1
@@ -146,13 +147,26 @@ def _begins(units: Sequence[Unit], start: int) -> bool:
 
 
 def _is_one_phrase(units: Sequence[Unit], joint: int) -> bool:
-    """Whether the verb before the joint is part of a noun: "the read and write paths"."""
-    return (
-        joint >= 2
-        and units[joint].text != ","
-        and is_verb(units[joint - 1])
-        and units[joint - 2].is_any("determiners", "polite")
-        and not units[joint - 1].is_any("objects_first")
-        and not (units[joint - 2].is_any("polite") and joint == 2)
-        and (units[joint - 2].is_any("determiners") or "to" in units[joint - 2].text.split(" "))
-    )
+    """Whether the verbs before the joint are part of a noun: "the create, read and write paths"."""
+    place = joint - 1
+    while place >= 1 and is_verb(units[place]) and not units[place].is_any("objects_first"):
+        before = units[place - 1]
+        if before.is_any("determiners") or (place > 1 and "to" in before.text.split(" ")):
+            return True
+        if before.text != "," and not before.is_any("joins"):
+            return False
+        place -= 2
+    return False
+
+
+def in_noun_list(units: Sequence[Unit], joint: int) -> bool:
+    """The same in Chinese: "优化创建、更新和删除接口", "给创建和删除接口写文档"."""
+    place = joint - 1
+    while place >= 1 and is_verb(units[place]):
+        before = units[place - 1]
+        if before.is_any("handed", "attributive") or (is_verb(before) and not before.is_any("polite")):
+            return True
+        if not before.is_any("lists"):
+            return False
+        place -= 2
+    return False

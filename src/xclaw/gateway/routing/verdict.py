@@ -164,7 +164,7 @@ def _is_talk(request: RequestWords, book: RuleBook) -> bool:
 def _is_definition(clauses: Sequence[Clause]) -> bool:
     """ "What is XSS?": nothing but a rule's words is asked about."""
     units = [unit for clause in clauses for unit in clause.units if unit.text != ","]
-    if not any(unit.is_any("definitions") for unit in units):
+    if len(clauses) > 1 or not any(unit.is_any("definitions") for unit in units):
         return False
     rest = [unit for unit in units if not unit.is_any("definitions", "fillers", "polite", "joins")]
     return bool(rest) and all(

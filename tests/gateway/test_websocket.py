@@ -32,7 +32,6 @@ from xclaw.gateway.wire import (
     Say,
     Unwatch,
     Watch,
-    Watching,
 )
 
 TURNS = 24
@@ -217,9 +216,13 @@ def test_a_second_watch_of_a_session_takes_the_place_of_the_first(tmp_path: Path
             await client.watch("s", 0)
             assert await client.to_reply() == before
             await client.answer(Unwatch(session="s"), Done)
-            await client.say("s", "hi again")
-            await client.send(Watch(session="other"))
-            assert isinstance(await client.next(), Watching)
+            seen = list(client.ids)
+            async with gate.client() as other:
+                await other.watch("s")
+                await other.say("s", "hi again")
+                await other.to_reply()
+            await client.answer(Ping(), Pong)
+            assert client.ids == seen
 
     run(tmp_path, HELLO, scenario)
 

@@ -116,7 +116,7 @@ async def open_app(
         owner=owner,
         owner_alive=journal.owner_alive,
         memory_root=str(settings.home / "memory"),
-        approvals=Approvals(_desk(settings, journal, workspaces, toolbox)),
+        approvals=Approvals(_desk(settings, journal, workspaces, toolbox, registry)),
     )
     export = BackgroundExport(settings.traces, journal.read_tree)
     runs = Runs(services, _sessions(locks), settings.models.chain, export.root_ended)
@@ -217,8 +217,20 @@ def _toolbox(
 
 
 def _desk(
-    settings: Settings, journal: SqliteJournal, workspaces: LocalWorkspaces, tools: ToolRegistry
+    settings: Settings,
+    journal: SqliteJournal,
+    workspaces: LocalWorkspaces,
+    tools: ToolRegistry,
+    agents: AgentRegistry,
 ) -> Desk:
+    own = settings.home / "agents"
+
+    def identity(name: str) -> str:
+        agent = agents.get(name)
+        source = agent.source if agent else "nowhere"
+        trusted = source in ("built-in", "python") or Path(source).is_relative_to(own)
+        return name if trusted else f"{name} ({source})"
+
     async def tell(owner: str, approval_id: str) -> None:
         row = await journal.owner_row(owner)
         if row is not None and row.socket and journal.owner_alive(owner):
@@ -233,6 +245,7 @@ def _desk(
         settings=settings.permissions,
         base=settings_level(settings.permissions, allow_shell=settings.runtime.allow_shell),
         tell=tell,
+        identity=identity,
     )
 
 

@@ -9,6 +9,7 @@ from xclaw.agents.loader import load_agents
 from xclaw.agents.settings import AgentSettings
 from xclaw.contracts.agents import Agent, Limits
 from xclaw.contracts.errors import UsageError
+from xclaw.contracts.permissions import Rules
 
 
 def write(folder: Path, front_matter: str, body: str = "Do it well.", name: str = "a.md") -> Path:
@@ -124,6 +125,38 @@ def test_foreign_values_that_would_widen_rights_do_not(tmp_path: Path) -> None:
     assert len(warnings) == 2
 
 
+@pytest.mark.parametrize(
+    ("written", "mode"),
+    [
+        ("default", "default"),
+        ("acceptEdits", "accept-edits"),
+        ("accept-edits", "accept-edits"),
+        ("plan", "plan"),
+        ("bubble", "bubble"),
+        ("deny-all", "deny-all"),
+        ("dontAsk", "deny-all"),
+        ("ask", "default"),
+        ("deny", "deny-all"),
+    ],
+)
+def test_modes_of_other_tools_and_of_earlier_versions_are_read(
+    tmp_path: Path, written: str, mode: str
+) -> None:
+    """J1."""
+    agent, warnings = load(tmp_path, f"permissionMode: {written}")
+    assert agent.permission_mode == mode
+    assert warnings == ()
+
+
+def test_a_file_has_rules_of_its_own(tmp_path: Path) -> None:
+    """J1."""
+    agent, warnings = load(
+        tmp_path, 'allow: shell(git log *), view_file\nask: ["shell(git push *)"]\ndeny: shell(rm *)'
+    )
+    assert agent.rules == Rules(("shell(git log *)", "view_file"), ("shell(git push *)",), ("shell(rm *)",))
+    assert warnings == ()
+
+
 def test_a_description_with_a_colon_and_no_quotes_is_read_as_text(tmp_path: Path) -> None:
     write(tmp_path, "name: mine\ndescription: Use it when: it's late. Example: a: b")
     registry, warnings = load_agents(AgentSettings((str(tmp_path),)))
@@ -181,6 +214,7 @@ def test_windows_line_ends_and_a_byte_order_mark_are_taken(tmp_path: Path, line_
             "`isolation` must be one of local, forked",
         ),
         ("---\nname: a\ndescription: b\npermissionMode: yolo\n---\nx", 4, "`permissionMode` must be one of"),
+        ("---\nname: a\ndescription: b\ndeny: shell(\n---\nx", 4, "`deny`: 'shell(' is no rule"),
         ("---\nname: a\ndescription: b\nmemory: maybe\n---\nx", 4, "`memory` must be true or false"),
         ("---\nname: a\ndescription: b\nmodel: a good one\n---\nx", 4, "`model` must be"),
         (

@@ -30,6 +30,8 @@ PROMISED: dict[str, str] = {
     "F5": "A local sub-run's context does not leak to its parent or siblings, also across threads.",
     "G1": "spawn answers at once; the result arrives as a notification.",
     "G2": "The local kind runs in this process, isolated by context variables.",
+    "J1": "Rules and modes by tool and argument; a child never has more than its parent, in rules or in files.",
+    "J2": "What may not be decided reaches the user from any depth, waits across restarts, and runs once.",
     "K1": "Three failures of a worker at one task end that road; a provider that keeps failing is skipped.",
     "K2": "Loops are noticed: a warning to the model, then `stuck`.",
     "K3": "A worker is stopped after its time, with everything below it; what it did is kept.",
@@ -41,5 +43,4 @@ PROMISED: dict[str, str] = {
 BEGUN: dict[str, str] = {
     "A5": "Messages to one session are handled one at a time; sessions never see one another's data.",
     "H3": "Notifications are built by an XML library; a worker's text can neither forge nor break one.",
-    "J1": "A child never has more than its parent: it is handed only what its parent may read.",
 }

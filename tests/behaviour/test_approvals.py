@@ -3,18 +3,24 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from approving import asked, hand, opened, orchestrates, runs_shell, say, shell, worker
+from approving import asked, hand, opened, orchestrates, runs_shell, say, settings_of, shell, worker
 from harness import Script, follow
 
+from xclaw.app import open_app
+from xclaw.contracts.agents import Agent
 from xclaw.contracts.approvals import Answer, Approval
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.events import ApprovalAnswered, ApprovalAsked, Entry, ToolCallEnded, ToolCallStarted
 from xclaw.contracts.messages import ToolMessage
+from xclaw.contracts.scope import current_scope
+from xclaw.contracts.tools import ToolContext
 from xclaw.loop.state import fold
 from xclaw.runtime.runs import RunRequest
+from xclaw.tools.functions import tool
 
 COUNTING = "echo ran >> log.txt; cat log.txt"
 SCRIPT: Script = [orchestrates(hand("B", "TASK-B: do it")), runs_shell("B", COUNTING)]
@@ -245,5 +251,87 @@ def test_waiting_for_people_takes_no_worker_s_place(tmp_path: Path) -> None:
             for approval in asks:
                 await say(app, approval)
             assert (await handle.result()).outcome == "success"
+
+    run(main)
+
+
+def test_a_run_and_its_threads_see_the_strictest_mode_of_their_chain_and_nobody_else_does(
+    tmp_path: Path,
+) -> None:
+    """F5, J1: a worker in plan mode beside one that is not, below the same parent."""
+    seen: dict[str, list[str]] = {}
+
+    @tool(effect="reads")
+    def look(context: ToolContext) -> str:
+        """Look at the scope, in the tool's own thread."""
+        scope = current_scope.get()
+        assert scope is not None
+        seen.setdefault(context.agent, []).append(scope.permission_mode)
+        return "looked"
+
+    looks: dict[str, object] = {"name": "look", "arguments": {}}
+    writes: dict[str, object] = {"name": "write_file", "arguments": {"path": "a", "content": "b"}}
+    script: Script = [
+        orchestrates(hand("careful", "TASK-C: look"), hand("free", "TASK-F: look"), looks),
+        {"agent": "careful", "replies": [{"calls": [looks, writes]}, {"text": "x"}]},
+        {"agent": "free", "replies": [{"calls": [looks, writes]}, {"text": "x"}]},
+    ]
+    tools = ("look", "write_file")
+    agents = [
+        Agent("careful", "c", "You are careful.", tools=tools, permission_mode="plan"),
+        Agent("free", "f", "You are free.", tools=tools, permission_mode="accept-edits"),
+        Agent("orchestrator", "o", "You lead.", tools=("delegate", "look"), orchestrator=True),
+    ]
+
+    async def main() -> None:
+        settings = settings_of(tmp_path, script)
+        async with open_app(settings, agents=agents, tools=[look]) as app:
+            task = await app.runs.start(RunRequest("go", "s"))
+            entries = (await follow(task)).entries
+            assert seen == {"orchestrator": ["default"], "careful": ["plan"], "free": ["default"]}
+            written = [
+                e.event
+                for e in entries
+                if isinstance(e.event, ToolCallEnded) and e.event.name == "write_file"
+            ]
+            assert sorted(call.ok for call in written) == [False, True]
+            [denied] = [call.content for call in written if not call.ok]
+            assert "the mode `plan` of careful" in denied
+
+    run(main)
+
+
+def test_a_project_s_agent_does_not_inherit_what_another_of_its_name_was_granted(tmp_path: Path) -> None:
+    """A03: a file that takes a trusted name."""
+    script: Script = [runs_shell("coder", "git status")]
+    file = "---\nname: coder\ndescription: c\ntools: shell\n---\nYou are coder.\n"
+
+    async def asks(home: Path, directory: Path) -> bool:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "coder.md").write_text(file)
+        settings = settings_of(home, script)
+        settings = replace(settings, agents=replace(settings.agents, directories=(str(directory),)))
+        async with open_app(settings) as app:
+            handle = await app.runs.start(RunRequest("go", "s", "coder"))
+            task = asyncio.get_running_loop().create_task(follow(handle))
+            waits = asyncio.get_running_loop().create_task(asked(app))
+            await asyncio.wait([task, waits], return_when=asyncio.FIRST_COMPLETED)
+            if not waits.done():
+                waits.cancel()
+                return False
+            await say(app, waits.result()[0], "always")
+            await task
+            return True
+
+    async def main() -> None:
+        assert await asks(tmp_path, tmp_path / "agents")
+        await forget(tmp_path)
+        assert not await asks(tmp_path, tmp_path / "agents")
+        assert await asks(tmp_path, tmp_path / "project" / ".claude" / "agents")
+
+    async def forget(home: Path) -> None:
+        """The conversation, so that only the file is left to tell."""
+        async with open_app(settings_of(home, script)) as app:
+            await app.journal.sessions.delete(("s",))
 
     run(main)

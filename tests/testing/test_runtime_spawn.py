@@ -131,6 +131,7 @@ def _services(home: Path, journal: SqliteJournal, harness: _Harness) -> Services
         settings=settings,
         base=settings_level(settings, allow_shell=False),
         tell=tell,
+        identity=str,
     )
     return Services(
         journal=journal,

@@ -55,9 +55,16 @@ def _settings(settings: "Settings") -> Iterator[Finding]:
     yield Finding("settings", "ok", files)
     for warning in settings.warnings:
         yield Finding("settings", "note", warning)
-    shell = "on: agents may run commands on this machine, without a sandbox"
-    yield Finding("shell", "note", shell) if settings.runtime.allow_shell else Finding("shell", "ok", "off")
+    yield _shell(settings)
     yield _tried("agents", lambda: _agents(settings))
+
+
+def _shell(settings: "Settings") -> Finding:
+    rules = [rule for rule in settings.permissions.allow if rule.startswith(("shell", "Bash", "*"))]
+    if settings.runtime.allow_shell or "shell" in rules or "*" in rules:
+        return Finding("shell", "note", "agents may run commands on this machine unasked, without a sandbox")
+    unasked = f"; unasked: {', '.join(rules)}" if rules else ""
+    return Finding("shell", "ok", f"a person is asked before a command runs{unasked}")
 
 
 def _agents(settings: "Settings") -> str:

@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 5.0
 """How often a waiting call looks for an answer that nobody told it of."""
+TELL_S = 2.0
+"""How long an answer waits for the process that it tells."""
 REASON_CHARS = 2_000
 BY_XCLAW = "xclaw"
 """Who answers when nobody did."""
@@ -48,6 +50,9 @@ class Desk:
     base: Level
     """What the settings say, for runs of earlier versions, which did not keep it."""
     tell: Tell
+    identity: Callable[[str], str]
+    """What an agent is called in the user's file: its name, and where it is defined if that came with a
+    project. A file that takes the name of an agent that was trusted is another agent."""
 
 
 class Approvals:
@@ -96,21 +101,22 @@ class Approvals:
             await self.keep(approval.root_session_id, approval.agent, answered.rule)
         if not self.wake(approval_id):
             with suppress(Exception):
-                await desk.tell(approval.owner, approval_id)
+                async with asyncio.timeout(TELL_S):
+                    await desk.tell(approval.owner, approval_id)
         return approval
 
     async def keep(self, root_session_id: str, agent: str, rule: str) -> None:
         """Write a rule into the user's file. If that fails it holds for the conversation only."""
         user = await self.desk.store.user_of(root_session_id)
         try:
-            await asyncio.to_thread(self.desk.grants.add, Grant(user, agent, rule))
+            await asyncio.to_thread(self.desk.grants.add, Grant(user, self.desk.identity(agent), rule))
         except (OSError, UsageError) as failure:
             logger.warning("the rule %s was not kept and holds in this conversation only: %s", rule, failure)
 
     async def granted(self, root_session_id: str, agent: str) -> tuple[str, ...]:
         """The rules that answers gave `agent`, in this conversation and for good."""
         user = await self.desk.store.user_of(root_session_id)
-        kept = await asyncio.to_thread(self.desk.grants.rules, user, agent)
+        kept = await asyncio.to_thread(self.desk.grants.rules, user, self.desk.identity(agent))
         return (*await self.desk.store.session_rules(root_session_id, agent), *kept)
 
     async def wait(self, approval_id: str, timeout_s: float | None) -> ApprovalAnswered | None:

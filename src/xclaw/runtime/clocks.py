@@ -38,7 +38,7 @@ def _stop(node: Node) -> None:
     node.waits_for_people += 1
     if node.waits_for_people == 1:
         node.stopped_at = asyncio.get_running_loop().time()
-        _reschedule(node, None)
+        _move(node, None)
 
 
 def _go_on(node: Node) -> None:
@@ -46,12 +46,12 @@ def _go_on(node: Node) -> None:
     if node.waits_for_people == 0:
         if node.deadline is not None:
             node.deadline += asyncio.get_running_loop().time() - node.stopped_at
-            if node.moved is not None:
-                node.moved(node.deadline)
-        _reschedule(node, node.deadline)
+        _move(node, node.deadline)
 
 
-def _reschedule(node: Node, deadline: float | None) -> None:
+def _move(node: Node, deadline: float | None) -> None:
+    if node.moved is not None:
+        node.moved(deadline)
     # A time-out that has struck already cannot be moved, and ends the run.
     if node.timer is not None and not node.timer.expired():
         node.timer.reschedule(deadline)

@@ -14,7 +14,7 @@ from xclaw.contracts.permissions import (
     Rules,
     parse_rule,
 )
-from xclaw.runtime.rules import Call, has_patterns, is_clear, matching
+from xclaw.runtime.rules import Call, has_patterns, is_clear, matching, tool_named
 
 SETTINGS = "settings"
 STRICTEST_FIRST: tuple[PermissionMode, ...] = ("plan", "deny-all", "default", "accept-edits", "bubble")
@@ -80,8 +80,8 @@ def effective_mode(permissions: Permissions) -> PermissionMode:
 
 
 def names_tool(rules: Rules, tool: str) -> bool:
-    """Whether a rule of the user's lets `tool` be used, with or without asking."""
-    return any(parse_rule(rule).tool == tool for rule in (*rules.allow, *rules.ask))
+    """Whether a rule of the user's lets this very `tool` be used, with or without asking."""
+    return any(tool_named(parse_rule(rule).tool) == tool for rule in (*rules.allow, *rules.ask))
 
 
 def decide(permissions: Permissions, call: Call, effect: Effect, grants: Iterable[str] = ()) -> Verdict:

@@ -86,8 +86,13 @@ def exact_rule(call: Call) -> str:
     return rule if pattern and len(rule) <= RULE_CHARS and rule.isprintable() else ""
 
 
+def tool_named(written: str) -> str:
+    """The tool that a rule names, which may have stars."""
+    return COUNTERPARTS.get(written.casefold(), written)
+
+
 def _is_named(written: str, tool: str) -> bool:
-    known = COUNTERPARTS.get(written.casefold(), written)
+    known = tool_named(written)
     return known == tool or ("*" in known and fnmatch.fnmatchcase(tool, known))
 
 

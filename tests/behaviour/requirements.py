@@ -5,8 +5,17 @@ that names it in a docstring, and that no test names an id that is not here.
 """
 
 PROMISED: dict[str, str] = {
+    "A1": "Every request enters through Gateway.dispatch: session, router, then a resident or the orchestrator.",
     "A2": "A worker called by an agent answers with the bare result, one called by a user in natural language.",
     "A3": "Session ids say whose conversation it is: the client's, or derived from parent, worker and task.",
+    "A4": "A channel gets delta, reply and error with the request's id and its own session id, and every event.",
+    "A5": "Messages to one session are handled one at a time; sessions never see one another's data.",
+    "A6": "Channels plug in behind one small interface; WebSocket, HTTP and users' own by name.",
+    "B1": "Rules send one clear expert request straight to its expert; rules are data, shown, and can be added.",
+    "B2": "Review, documentation, performance and security go to reviewer, writer, optimizer and skeptic.",
+    "B3": "What wants code built, or has several steps, goes to the orchestrator; the request's own words decide.",
+    "B4": "An optional router model is held to the agents' names; anything else falls back.",
+    "B5": "Resident experts keep a session of their own, also over a restart; a mention addresses one.",
     "C1": "An agent is data, from a Markdown file or Python; a bad file gives file, line and reason.",
     "C2": "The orchestrator, five specialists and the agents of pipelines and debates are built in.",
     "C3": "The loop asks, runs tools and repeats, at most so many turns; at the limit it is `exhausted`.",
@@ -17,6 +26,7 @@ PROMISED: dict[str, str] = {
     "D2": "debate: all at once, each alone, answers in the order asked; rounds, a vote or a judge on top.",
     "D3": "pipeline: each output replaces every `{{input}}` literally, once; a failing step stops the line.",
     "D4": "Lists may be arrays or JSON text; malformed arguments get an error that a model can act on.",
+    "D5": "The resident team stands behind the router.",
     "D6": "deliver writes into the task's delivery directory and nowhere else, and never overwrites.",
     "E1": "A delegated worker ends with the result form, which is validated, asked for again, then passed on.",
     "E2": "Small text inline, data in summary_data, bulk by pointer; what is too long is spilled to a file.",
@@ -24,7 +34,7 @@ PROMISED: dict[str, str] = {
     "E4": "A task may carry its own output schema.",
     "E5": "The task state is kept by the runtime from what happened, and shown.",
     "E6": "A task that points at what the worker cannot see is returned with the reason.",
-    "E7": "Context is handed on inline or by pointer, and the orchestrator is told what each costs.",
+    "E7": "Context is handed on inline, by pointer, by scratchpad or by fork, and what each costs is told.",
     "F1": "Private and delivered directories of each task, and the database beside them.",
     "F2": "Every path is resolved and refused outside what the run may see; races are closed.",
     "F5": "A local sub-run's context does not leak to its parent or siblings, also across threads.",
@@ -41,6 +51,5 @@ PROMISED: dict[str, str] = {
 }
 
 BEGUN: dict[str, str] = {
-    "A5": "Messages to one session are handled one at a time; sessions never see one another's data.",
     "H3": "Notifications are built by an XML library; a worker's text can neither forge nor break one.",
 }

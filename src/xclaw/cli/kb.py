@@ -4,11 +4,12 @@ import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from xclaw.cli.failures import DONE, FAILED, complain
 from xclaw.cli.memory import memory_settings
 from xclaw.cli.opening import settings_of_workspace, working_directory
+from xclaw.cli.stored_options import KnowledgeOptions
 from xclaw.cli.text import one_line, printable
 from xclaw.contracts.errors import UsageError
 
@@ -17,39 +18,31 @@ if TYPE_CHECKING:
 
     from xclaw.memory.knowledge import KnowledgeBase, Report
 
-Action = Literal["add", "list", "remove", "search"]
 _SHOWN_CHARACTERS = 600
 
 
-def work_on_knowledge(
-    action: Action,
-    words: Sequence[str],
-    *,
-    user: str,
-    results: int,
-    workspace: str | None,
-    as_json: bool,
-) -> int:
+def work_on_knowledge(options: KnowledgeOptions) -> int:
     """Add, list, remove or search documents."""
     from xclaw.memory.knowledge import KnowledgeBase
     from xclaw.memory.layout import places_of
     from xclaw.memory.meaning import embedder_of
 
-    settings = memory_settings(settings_of_workspace(workspace))
+    settings = memory_settings(settings_of_workspace(options.workspace))
     embedder = embedder_of(settings.meaning, settings.embedder_threads)
-    base = KnowledgeBase(places_of(settings.root, user), settings, embedder)
-    if action == "list":
-        _list(base, as_json=as_json)
-        return DONE
-    if not "".join(words).strip():
-        what = "WORDS" if action == "search" else "PATH"
-        raise UsageError(f"what? Write: xclaw kb {action} {what}")
-    if action == "add":
-        return _add(base, words, as_json=as_json)
-    if action == "search":
-        _search(base, " ".join(words), results, as_json=as_json)
-    else:
-        _remove(base, words, as_json=as_json)
+    base = KnowledgeBase(places_of(settings.root, options.user), settings, embedder)
+    words, as_json = options.words or [], options.as_json
+    if options.action != "list" and not "".join(words).strip():
+        what = "WORDS" if options.action == "search" else "PATH"
+        raise UsageError(f"what? Write: xclaw kb {options.action} {what}")
+    match options.action:
+        case "add":
+            return _add(base, words, as_json=as_json)
+        case "list":
+            _list(base, as_json=as_json)
+        case "remove":
+            _remove(base, words, as_json=as_json)
+        case "search":
+            _search(base, " ".join(words), options.results, as_json=as_json)
     return DONE
 
 

@@ -20,9 +20,8 @@ from xclaw.cli.options import (
     TokenOptions,
     takes,
 )
+from xclaw.cli.stored_options import KnowledgeOptions, MemoryOptions, ScratchpadOptions
 from xclaw.cli.streams import prepare_streams
-from xclaw.contracts.memory import Whose
-from xclaw.contracts.sessions import OWNER
 
 app = typer.Typer(
     name="xclaw",
@@ -42,12 +41,6 @@ RunId = Annotated[
     str | None,
     typer.Argument(help="A run's id, its beginning, or `last`.", metavar="RUN", show_default=False),
 ]
-
-Words = Annotated[
-    list[str] | None,
-    typer.Argument(help="Words, an id, a name or paths.", metavar="WORDS", show_default=False),
-]
-User = Annotated[str, typer.Option("--user", help="Whose; the owner's by default.", metavar="NAME")]
 
 
 def _version(wanted: bool) -> None:
@@ -246,87 +239,30 @@ def route(
     _end(lambda: routing.explain(text or "", workspace, as_json=as_json), _report(as_json))
 
 
-@app.command()
-def memory(
-    action: Annotated[
-        Literal["list", "show", "search", "forget", "path"],
-        typer.Argument(help="All memories, one, those that fit, forget one, or the files."),
-    ] = "list",
-    words: Words = None,
-    agent: Annotated[
-        str | None,
-        typer.Option("--agent", "-a", help="What this agent sees: its own and the team's.", metavar="NAME"),
-    ] = None,
-    user: User = OWNER,
-    workspace: Workspace = None,
-    as_json: AsJson = False,
-) -> None:
+def _memory(options: MemoryOptions) -> None:
     """Show what agents remember across conversations, or forget some of it."""
     from xclaw.cli.memory import show_memory
 
-    _end(
-        lambda: show_memory(
-            action, words or [], agent=agent, user=user, workspace=workspace, as_json=as_json
-        ),
-        _report(as_json),
-    )
+    _end(lambda: show_memory(options), _report(options.as_json))
 
 
-@app.command()
-def scratchpad(
-    action: Annotated[
-        Literal["list", "read", "search"], typer.Argument(help="All entries, one, or those with some words.")
-    ] = "list",
-    words: Words = None,
-    session: Annotated[
-        str, typer.Option("--session", "-s", help="The conversation whose it is.", metavar="NAME")
-    ] = "cli",
-    version: Annotated[
-        int | None, typer.Option("--entry-version", help="With `read`: an earlier one.", metavar="N", min=1)
-    ] = None,
-    user: User = OWNER,
-    workspace: Workspace = None,
-    as_json: AsJson = False,
-) -> None:
+def _scratchpad(options: ScratchpadOptions) -> None:
     """Show what the agents of a conversation share outside their context windows."""
     from xclaw.cli.scratchpad import show_scratchpad
 
-    _end(
-        lambda: show_scratchpad(
-            action,
-            words or [],
-            Whose(user, session),
-            version=version,
-            workspace=workspace,
-            as_json=as_json,
-        ),
-        _report(as_json),
-    )
+    _end(lambda: show_scratchpad(options), _report(options.as_json))
 
 
-@app.command()
-def kb(
-    action: Annotated[
-        Literal["add", "list", "remove", "search"],
-        typer.Argument(help="Add files or folders, list or remove documents, or search them."),
-    ] = "list",
-    words: Words = None,
-    results: Annotated[
-        int, typer.Option("--results", "-k", help="With `search`: how many passages.", min=1, max=20)
-    ] = 5,
-    user: User = OWNER,
-    workspace: Workspace = None,
-    as_json: AsJson = False,
-) -> None:
+def _kb(options: KnowledgeOptions) -> None:
     """The knowledge base: documents (text, Markdown, HTML, PDF) that agents can search."""
     from xclaw.cli.kb import work_on_knowledge
 
-    _end(
-        lambda: work_on_knowledge(
-            action, words or [], user=user, results=results, workspace=workspace, as_json=as_json
-        ),
-        _report(as_json),
-    )
+    _end(lambda: work_on_knowledge(options), _report(options.as_json))
+
+
+app.command("memory")(takes(MemoryOptions, _memory))
+app.command("scratchpad")(takes(ScratchpadOptions, _scratchpad))
+app.command("kb")(takes(KnowledgeOptions, _kb))
 
 
 @app.command()

@@ -1,11 +1,11 @@
 """`xclaw memory`: what agents remember, and forgetting it."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from xclaw.cli.failures import DONE, complain
 from xclaw.cli.opening import settings_of_workspace
+from xclaw.cli.stored_options import MemoryOptions
 from xclaw.cli.text import one_line, printable
 from xclaw.contracts.errors import UsageError
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from xclaw.memory.settings import MemorySettings
     from xclaw.settings import Settings
 
-Action = Literal["list", "show", "search", "forget", "path"]
 _FOUND = 10
 
 
@@ -25,34 +24,26 @@ def memory_settings(settings: "Settings") -> "MemorySettings":
     return MemorySettings(str(settings.home / "memory"), str(Path(settings.workspace.root) / "scratchpads"))
 
 
-def show_memory(
-    action: Action,
-    words: Sequence[str],
-    *,
-    agent: str | None,
-    user: str,
-    workspace: str | None,
-    as_json: bool,
-) -> int:
+def show_memory(options: MemoryOptions) -> int:
     """List, show, find or forget notes, or say where they are."""
     from xclaw.memory.meaning import embedder_of
     from xclaw.memory.memory import FileMemory
 
-    settings = memory_settings(settings_of_workspace(workspace))
+    settings = memory_settings(settings_of_workspace(options.workspace))
     memory = FileMemory(settings, embedder_of(settings.meaning, settings.embedder_threads))
-    notebook = memory.notebook(user)
-    text = " ".join(words)
-    match action:
+    notebook = memory.notebook(options.user)
+    agent, as_json = options.agent, options.as_json
+    match options.action:
         case "list":
             _list(notebook, agent, as_json=as_json)
         case "path":
             _paths(notebook, as_json=as_json)
         case "show":
-            _show(notebook, _needed(text, "show ID"), as_json=as_json)
+            _show(notebook, _needed(options.text, "show ID"), as_json=as_json)
         case "search":
-            _search(notebook, _needed(text, "search WORDS"), agent, as_json=as_json)
+            _search(notebook, _needed(options.text, "search WORDS"), agent, as_json=as_json)
         case "forget":
-            _forget(notebook, _needed(text, "forget ID"), agent, as_json=as_json)
+            _forget(notebook, _needed(options.text, "forget ID"), agent, as_json=as_json)
     return DONE
 
 

@@ -1,11 +1,12 @@
 """`xclaw scratchpad`: what the agents of a conversation share."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from xclaw.cli.failures import DONE
 from xclaw.cli.memory import memory_settings
 from xclaw.cli.opening import run_to_end, settings_of_workspace
+from xclaw.cli.stored_options import ScratchpadOptions
 from xclaw.cli.text import one_line, printable
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.memory import PadEntry, Whose
@@ -13,33 +14,25 @@ from xclaw.contracts.memory import PadEntry, Whose
 if TYPE_CHECKING:
     from xclaw.memory.scratchpad import FileScratchpad
 
-Action = Literal["list", "read", "search"]
 
-
-def show_scratchpad(
-    action: Action,
-    words: Sequence[str],
-    whose: Whose,
-    *,
-    version: int | None,
-    workspace: str | None,
-    as_json: bool,
-) -> int:
+def show_scratchpad(options: ScratchpadOptions) -> int:
     """List the entries of a conversation's scratchpad, print one, or find some."""
+    from xclaw.gateway.names import conversation_key
     from xclaw.memory.scratchpad import FileScratchpad
 
-    pad = FileScratchpad(memory_settings(settings_of_workspace(workspace)))
-    text = " ".join(words)
+    pad = FileScratchpad(memory_settings(settings_of_workspace(options.workspace)))
+    whose = Whose(options.user, conversation_key(options.session, options.user))
+    action, text, as_json = options.action, options.text, options.as_json
     if action != "list" and not text.strip():
         raise UsageError(f"what? Write: xclaw scratchpad {action} {'NAME' if action == 'read' else 'WORDS'}")
 
     async def body() -> int:
         if action == "read":
-            _print_entry(await pad.read(whose, text, version), as_json=as_json)
+            _print_entry(await pad.read(whose, text, options.entry_version), as_json=as_json)
         elif action == "search":
             await _search(pad, whose, text, as_json=as_json)
         else:
-            _print_list(await pad.entries(whose), whose, as_json=as_json)
+            _print_list(await pad.entries(whose), options.session, as_json=as_json)
         return DONE
 
     return run_to_end(body())
@@ -50,7 +43,7 @@ async def _search(pad: "FileScratchpad", whose: Whose, words: str, *, as_json: b
 
     found = await pad.search(whose, words)
     if as_json:
-        _print_list(found, whose, as_json=True)
+        _print_list(found, "", as_json=True)
         return
     if not found:
         print("no entry has any of these words")
@@ -60,14 +53,14 @@ async def _search(pad: "FileScratchpad", whose: Whose, words: str, *, as_json: b
             print(f"    {one_line(line, 160)}")
 
 
-def _print_list(entries: Sequence[PadEntry], whose: Whose, *, as_json: bool) -> None:
+def _print_list(entries: Sequence[PadEntry], session: str, *, as_json: bool) -> None:
     if as_json:
         from xclaw.cli.output import print_indented
 
         print_indented({"entries": [_form(entry) for entry in entries]})
         return
     if not entries:
-        print(f"the scratchpad of session {one_line(whose.conversation, 60)} is empty")
+        print(f"the scratchpad of session {one_line(session, 60)} is empty")
     for entry in entries:
         print(_line(entry))
 

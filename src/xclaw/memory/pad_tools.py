@@ -4,7 +4,7 @@ One tool for each thing to do, not one with an action: each schema is flat and s
 which small models get right, and permissions can tell reading from writing by the tool's name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from xclaw.contracts.memory import PadEntry, Scratchpad
 from xclaw.contracts.models import ToolSpec
@@ -72,12 +72,7 @@ def scratchpad_tools(pad: Scratchpad, locate: Locate = whose_run) -> tuple[Tool,
         return shown_entry(entry, number_of(arguments, "offset", 0, 0, _MOST))
 
     async def listed(arguments: Mapping[str, object], context: ToolContext) -> str:
-        entries = await pad.entries(locate(context))
-        if not entries:
-            return "the scratchpad is empty"
-        lines = [f"{_head(entry)}: {_cost(entry)}" for entry in entries[:_LISTED]]
-        more = [f"[{len(entries) - _LISTED} more]"] if len(entries) > _LISTED else []
-        return "\n".join([*lines, *more])
+        return _list_of(await pad.entries(locate(context)))
 
     async def search(arguments: Mapping[str, object], context: ToolContext) -> str:
         words = text_of(arguments, "words")
@@ -93,6 +88,14 @@ def scratchpad_tools(pad: Scratchpad, locate: Locate = whose_run) -> tuple[Tool,
         StoreTool(_LIST, listed),
         StoreTool(_SEARCH, search),
     )
+
+
+def _list_of(entries: Sequence[PadEntry]) -> str:
+    if not entries:
+        return "the scratchpad is empty"
+    lines = [f"{_head(entry)}: {_cost(entry)}" for entry in entries[:_LISTED]]
+    more = [f"[{len(entries) - _LISTED} more]"] if len(entries) > _LISTED else []
+    return "\n".join([*lines, *more])
 
 
 def shown_entry(entry: PadEntry, offset: int = 0, most: int = VIEW_CHARACTERS) -> str:

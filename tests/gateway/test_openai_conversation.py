@@ -10,6 +10,7 @@ from xclaw.contracts.messages import Said
 from xclaw.gateway.protocols.openai.chat_reading import read_chat
 from xclaw.gateway.protocols.openai.conversation import NO_RESULT, ConversationReader, WrittenCall
 from xclaw.gateway.protocols.openai.refused import Refused
+from xclaw.gateway.protocols.openai.responses_reading import read_responses
 
 
 def call(call_id: str = "c1", name: str = "add", arguments: str = "{}") -> WrittenCall:
@@ -209,19 +210,33 @@ _JSON = st.recursive(
 
 @given(
     st.dictionaries(
-        st.sampled_from(["messages", "tools", "tool_choice", "response_format", "n", "stream", "max_tokens"]),
+        st.sampled_from(
+            [
+                "messages",
+                "input",
+                "text",
+                "tools",
+                "tool_choice",
+                "response_format",
+                "n",
+                "stream",
+                "max_tokens",
+            ]
+        ),
         _JSON,
     )
 )
 def test_whatever_the_body_is_it_is_read_or_refused(fields: dict[str, object]) -> None:
     """O01, of any kind: never an error of ours."""
-    body = {"model": "xclaw/a", "messages": [{"role": "user", "content": "x"}], **fields}
-    status = 200
-    try:
-        read_chat(json.dumps(body).encode(), NoAgents(), with_progress=True)
-    except Refused as refused:
-        status = refused.status
-    assert status in (200, 400)
+    body = {"model": "xclaw/a", "messages": [{"role": "user", "content": "x"}], "input": "x", **fields}
+    statuses: list[int] = []
+    for read in (read_chat, read_responses):
+        try:
+            read(json.dumps(body).encode(), NoAgents(), with_progress=True)
+            statuses.append(200)
+        except Refused as refused:
+            statuses.append(refused.status)
+    assert set(statuses) <= {200, 400}
 
 
 @pytest.mark.parametrize(

@@ -226,3 +226,42 @@ def test_an_answer_can_be_of_a_form(tmp_path: Path) -> None:
         assert told["text"]["format"]["schema"] == schema
 
     at_the_wire(tmp_path, body)
+
+
+def test_what_a_coding_client_sends_is_understood(tmp_path: Path) -> None:
+    """The fields that codex sends with every request."""
+
+    async def body(scene: Scene) -> None:
+        scene.provider.queue(Calls(("c", "shell", '{"command": ["ls"]}')), Text("It is empty."))
+        shell: Json = {
+            "type": "function",
+            "name": "shell",
+            "description": "Runs a command.",
+            "strict": False,
+            "parameters": {"type": "object", "properties": {"command": {"type": "array"}}},
+        }
+        fields: Json = {
+            "instructions": "You are a coding agent.",
+            "tools": [shell, {"type": "custom", "name": "apply_patch", "format": {"type": "grammar"}}],
+            "tool_choice": "auto",
+            "parallel_tool_calls": False,
+            "reasoning": {"effort": "medium", "summary": "auto"},
+            "store": False,
+            "include": ["reasoning.encrypted_content"],
+            "prompt_cache_key": "0199",
+            "text": {"verbosity": "medium"},
+            "client_metadata": {"installation": "x"},
+            "service_tier": None,
+        }
+        given: list[Json] = [
+            {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "sandbox"}]},
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "what is here?"}]},
+        ]
+        events = await stream(scene, given, **fields)
+        items = [event["item"] for event in events if event["type"] == "response.output_item.done"]
+        assert [item["type"] for item in items] == ["function_call"]
+        output = {"type": "function_call_output", "call_id": items[0]["call_id"], "output": ""}
+        events = await stream(scene, [*given, *items, output], **fields)
+        assert events[-1]["response"]["output"][-1]["content"][0]["text"] == "It is empty."
+
+    at_the_wire(tmp_path, body)

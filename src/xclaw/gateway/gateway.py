@@ -140,6 +140,7 @@ class Gateway:
         request, session = await self._reception.resolved(message, wishes, row, brought)
         await self.sessions.open_session(session)
         handle = await self.runs.start(request)
+        self.metrics.message(message.channel, wishes.manner)
         self._guests[handle.root_id] = handle
         return handle
 

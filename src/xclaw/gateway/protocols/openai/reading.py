@@ -1,5 +1,6 @@
 """Bodies of requests: what is looked at is checked, what is not known is passed over."""
 
+import json
 import re
 from collections.abc import Sequence
 from typing import TypeVar
@@ -36,8 +37,13 @@ class ProgressWish(msgspec.Struct):
 def read_body(raw: bytes, shape: type[T]) -> T:
     """Raises `Refused` that names the field."""
     try:
-        return msgspec.json.decode(raw, type=shape)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        try:
+            return msgspec.json.decode(raw, type=shape)
+        except msgspec.DecodeError:
+            if b"\\u" not in raw:
+                raise
+            return msgspec.json.decode(_without_half_letters(raw), type=shape)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _unreadable(str(error)) from None
 
 
@@ -58,6 +64,11 @@ def refuse_present(fields: Sequence[tuple[str, object]], why: str) -> None:
     for name, value in fields:
         if value:
             raise Refused(f"{name}: {why}", code="unsupported_parameter", param=name)
+
+
+def _without_half_letters(raw: bytes) -> bytes:
+    """JSON without lone surrogates: clients that cut texts cut emoji in two. Raises `ValueError`."""
+    return json.dumps(json.loads(raw), ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _part_text(part: Part, param: str) -> str:

@@ -411,9 +411,8 @@ def test_allow_shell_is_a_rule_like_any_other() -> None:
     assert names_tool(level.rules, "shell")
     assert kind(Permissions((level,)), shell("ls > x")) == "ask", "it may be what is denied"
     assert kind(Permissions((level,)), shell("ls")) == "allow"
-    assert not names_tool(
-        settings_level(PermissionSettings(deny=("shell",)), allow_shell=False).rules, "shell"
-    )
+    assert names_tool(Rules(ask=("Bash(git:*)",)), "shell")
+    assert not names_tool(Rules(ask=("*",), deny=("shell",)), "shell")
 
 
 def test_nothing_runs_where_nothing_is_known() -> None:

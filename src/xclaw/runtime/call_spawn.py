@@ -36,10 +36,12 @@ class CallSpawn:
         return chain[0] if chain else ""
 
     async def start(self, task: Task, *, background: bool = False) -> Child:
+        await self._children.ask_above(self._call_id, task)
         return self._children.start(self._call_id, task, background=background)
 
     async def run(self, task: Task) -> Result:
         children = self._children
+        await children.ask_above(self._call_id, task)
         child = children.start(self._call_id, task, background=False)
         waiter = asyncio.get_running_loop().create_task(child.result())
         try:

@@ -47,6 +47,12 @@ class Children:
             self._watch(child)
         return child
 
+    async def ask_above(self, call_id: str, task: Task) -> None:
+        """In a worker process: have the runtime admit a new child, since others start some too. Raises
+        `SpawnRefused`."""
+        if self.tree.above is not None and self._spawned(call_id, task.key) is None:
+            await self.tree.above(self.node, task.agent, task.text)
+
     def reattach(self) -> None:
         """After a restart: take up every background child whose result was not taken."""
         state = self.node.log.state
@@ -78,6 +84,11 @@ class Children:
         """Have the run read what is said to it meanwhile, at its next turn; journaled when it does."""
         self._steering.append(message)
         self._steered.set()
+
+    def unread(self) -> list[MessageAdded]:
+        """What was said to the run and not handed to it, for whoever drives it elsewhere."""
+        steering, self._steering = self._steering, []
+        return steering
 
     def take(self) -> bool:
         """Hand to the run what has arrived: what was said to it, and background children that have ended."""

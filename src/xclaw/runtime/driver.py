@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import cast
 
 from xclaw.contracts.agents import Isolation
@@ -16,6 +17,7 @@ from xclaw.loop.parts import Ending
 from xclaw.loop.state import RunState, fold
 from xclaw.runtime.assembly import Lineage, Live, begin, set_deadline, take_up
 from xclaw.runtime.gate import voided
+from xclaw.runtime.hosting import Hosting
 from xclaw.runtime.orders import child_order
 from xclaw.runtime.permissions import effective_mode
 from xclaw.runtime.services import Services
@@ -66,10 +68,11 @@ class Driver:
         except UsageError as failure:
             return EndedChild(spawned, Result("error", reason=str(failure)))
         live.node.background = spawned.background
-        return self.launch(live, spawned.task_id, spawned.task.isolation or "local")
+        return self.launch(live, spawned.task_id)
 
-    def launch(self, live: Live, task_id: str, isolation: Isolation = "local") -> Child:
+    def launch(self, live: Live, task_id: str) -> Child:
         node = live.node
+        isolation = isolation_of(live)
         birth = Birth(node.run_id, node.log.address.session_id, task_id, node.agent)
         node.child = self.services.launchers[isolation].launch(birth, lambda: self.drive(live))
         return node.child
@@ -79,7 +82,8 @@ class Driver:
         live = take_up(self.services, self.tree, log, Lineage(parent, self.launch_child))
         live.node.ledger.charge(log.state.spend + self._spent_by_ended_children(log.state))
         log.record(RunResumed(self.services.owner))
-        live.children.reattach()
+        if isolation_of(live) not in self.services.workers:
+            live.children.reattach()
         return live
 
     def _spent_by_ended_children(self, state: RunState) -> Spend:
@@ -102,8 +106,13 @@ class Driver:
         node = live.node
         clock = asyncio.get_running_loop().time
         began = clock()
-        self._enter_scope(node)
-        ending = await self._run(live)
+        enter_scope(self.services, self.tree, node)
+        isolation = isolation_of(live)
+        if isolation in self.services.workers:
+            hosting = Hosting(self.services, self.tree, live, self.services.workers[isolation])
+            ending = await self.run(live, hosting.run)
+        else:
+            ending = await self.run(live, lambda: run_loop(live.parts))
         try:
             result = await to_the_end(self._end(live, ending, began))
         except JournalError as failure:
@@ -114,7 +123,9 @@ class Driver:
         node.result = result
         return result
 
-    async def _run(self, live: Live) -> Ending:
+    async def run(self, live: Live, loop: Callable[[], Awaitable[Ending]]) -> Ending:
+        """Have `loop` go on with the run within its time, in a worker's place. Never raises: what goes
+        wrong is the ending. Cancelling it ends the loop, which answers "cancelled"."""
         node, parts = live.node, live.parts
         started = parts.state.started_event
         timeout_s = started.limits.timeout_s if started else None
@@ -125,7 +136,7 @@ class Driver:
                 return Ending("cancelled", "", self.tree.cancelled)
             set_deadline(live, timeout_s)
             async with asyncio.timeout_at(node.deadline) as node.timer:
-                return await run_loop(parts)
+                return await loop()
         except TimeoutError:
             limit = f"{timeout_s:g} s" if timeout_s is not None else "its parent's time"
             return Ending("timeout", _so_far(live), f"stopped after {limit}")
@@ -167,20 +178,27 @@ class Driver:
             await node.log.durable()
         return result
 
-    def _enter_scope(self, node: Node) -> None:
-        """Each run is a task with a context of its own, so nothing has to be reset."""
-        started = node.log.state.started_event
-        current_scope.set(
-            Scope(
-                node.run_id,
-                self.tree.root_id,
-                node.log.address.session_id,
-                node.agent,
-                node.depth,
-                effective_mode(started.permissions) if started else "default",
-                f"{self.services.memory_root}/agent-{node.run_id}",
-            )
+
+def enter_scope(services: Services, tree: Tree, node: Node) -> None:
+    """Each run is a task with a context of its own, so nothing has to be reset."""
+    started = node.log.state.started_event
+    current_scope.set(
+        Scope(
+            node.run_id,
+            tree.root_id,
+            node.log.address.session_id,
+            node.agent,
+            node.depth,
+            effective_mode(started.permissions) if started else "default",
+            f"{services.memory_root}/agent-{node.run_id}",
         )
+    )
+
+
+def isolation_of(live: Live) -> Isolation:
+    """The kind of sub-agent that a run is: what its task says, of a root what its agent says."""
+    task = live.parts.task
+    return (task.isolation if task is not None else live.parts.agent.isolation) or "local"
 
 
 def _journal_failure(failure: Exception) -> JournalError | None:

@@ -10,6 +10,7 @@ from xclaw.contracts.journal import Journal
 from xclaw.contracts.models import ModelSource
 from xclaw.contracts.spawn import Launcher
 from xclaw.contracts.tools import Tool, ToolSet
+from xclaw.contracts.workers import WorkerKind
 from xclaw.contracts.workspaces import Workspaces
 from xclaw.runtime.approvals import Approvals
 from xclaw.runtime.settings import RuntimeSettings
@@ -55,5 +56,7 @@ class Services:
     """Whether the process behind an owner still runs."""
     memory_root: str
     approvals: Approvals
+    workers: Mapping[Isolation, WorkerKind] = field(default_factory=dict[Isolation, WorkerKind])
+    """Of the kinds of sub-agent whose loop goes on in another process."""
     watchers: list[Receive] = field(default_factory=list[Receive])
     """Who is told of everything that happens in any tree."""

@@ -15,7 +15,7 @@ from functools import partial
 
 from xclaw.contracts.errors import JournalError
 from xclaw.contracts.events import Address, Entry, Event, TextDelta
-from xclaw.contracts.journal import Journal
+from xclaw.contracts.journal import Committed, Journal
 from xclaw.loop.state import RunState
 
 logger = logging.getLogger(__name__)
@@ -85,6 +85,18 @@ class TreeStream:
         self._committed(() if error else stored)
         batch.told(batch.records, error)
 
+    def adopt(self, entries: Sequence[Entry], committed: Committed) -> None:
+        """Journal and show what another process recorded, as it is; `committed` hears of it as from the
+        journal itself."""
+        self.flush()
+        self._outgoing.append(None)
+
+        def done(stored: Sequence[Entry], error: BaseException | None) -> None:
+            self._committed(() if error else stored)
+            committed(stored, error)
+
+        self._journal.append(entries, done)
+
     def delta(self, address: Address, text: str) -> None:
         if not self._watchers and not self._everybody:
             return
@@ -144,6 +156,28 @@ class RunLog:
             entries.append(Entry(self.address, self._seq, now, event))
         self._open += 1
         self._stream.append(entries, self._committed)
+
+    def adopt(self, entries: Sequence[Entry], committed: Committed) -> None:
+        """Take over what another process that drives the run recorded; the numbers go on from there.
+
+        Raises `JournalError` as `record` does, and `ValueError` for numbers that do not follow.
+        """
+        if self._error is not None:
+            raise self._failure()
+        if self._stream.frozen:
+            raise JournalError("the run is left to another process")
+        if [entry.seq for entry in entries] != list(range(self._seq + 1, self._seq + 1 + len(entries))):
+            raise ValueError(f"its events do not follow number {self._seq}")
+        for entry in entries:
+            self._seq += 1
+            self.state.apply(entry.event)
+        self._open += 1
+
+        def done(stored: Sequence[Entry], error: BaseException | None) -> None:
+            self._committed(1, error)
+            committed(stored, error)
+
+        self._stream.adopt(entries, done)
 
     def delta(self, text: str) -> None:
         self._stream.delta(self.address, text)

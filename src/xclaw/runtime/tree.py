@@ -1,7 +1,7 @@
 """One tree of runs: who is in it, what bounds it, whether it is being cancelled."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -59,6 +59,10 @@ class Node:
     """Told of a deadline that was put off."""
 
 
+Above = Callable[[Node, str, str], Awaitable[None]]
+"""Whether `Node` may hand this agent this task. Raises `SpawnRefused`."""
+
+
 @dataclass(slots=True, eq=False)
 class Tree:
     """Shared by all runs below one root. Changes on the event loop only."""
@@ -77,6 +81,10 @@ class Tree:
     nodes: dict[str, Node] = field(default_factory=dict[str, Node])
     past: dict[str, list[Entry]] = field(default_factory=dict[str, list[Entry]])
     """What the journal had of each run when the tree was taken up again."""
+    promised: int = 0
+    """Runs that workers in other processes may start and have not started yet."""
+    above: Above | None = None
+    """In a worker: asks the runtime for what the tree as a whole decides."""
     cancelled: str = ""
     """Why no new run may start; empty while they may."""
     _task_ids: set[str] = field(default_factory=set[str])
@@ -92,7 +100,7 @@ class Tree:
             )
         if children >= settings.max_children:
             raise SpawnRefused(f"width limit: one run may start {settings.max_children} children at most")
-        if len(self.nodes) >= settings.max_runs:
+        if len(self.nodes) + self.promised >= settings.max_runs:
             raise SpawnRefused(f"the tree has reached its limit of {settings.max_runs} runs")
 
     def new_task_id(self, run_id: str) -> str:

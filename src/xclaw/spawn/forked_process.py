@@ -1,0 +1,164 @@
+"""The forked worker as the runtime has it: a process of its own, a line to it, and a certain end.
+
+The worker gets an allow-listed environment and one end of a socket pair, nothing else of this process.
+A keeper stands between (`forked_keeper`), so that nothing that the worker started outlives it, whoever
+of the three is killed first.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from xclaw.contracts.workers import WorkerEnd
+from xclaw.spawn.forked_keeper import LOG_BYTES, descendants
+
+MAX_LINE = 16 * 1024 * 1024
+"""Bytes of one line, either way: a model's whole context, and room to spare."""
+MAX_WAITING = 64 * 1024 * 1024
+"""Bytes that wait for a worker that has stopped reading."""
+KEEPER_S = 1.0
+"""How long the keeper may take to end everything before this process does it itself."""
+REAP_S = 2.0
+KILL_ROUNDS = 5
+INHERITED = (
+    "PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV",
+    "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR",
+)  # fmt: skip
+"""Variables that a worker gets, beside those of the locale. Keys are in none of them."""
+
+
+def allowed_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """What a worker may see of an environment."""
+    return {
+        name: value for name, value in environment.items() if name in INHERITED or name.startswith("LC_")
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ForkSettings:
+    """How workers are started."""
+
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The whole environment."""
+    python: str = sys.executable
+    module: str = "xclaw.worker"
+    """What runs in the worker, with the descriptor of its line as argument."""
+
+
+async def start_forked(settings: ForkSettings) -> "ForkedLink":
+    """Raises `OSError` when there can be no further process. Cancelling it ends what was started."""
+    ours, theirs = socket.socketpair()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            settings.python,
+            "-P",
+            "-m",
+            "xclaw.spawn.forked_keeper",
+            str(theirs.fileno()),
+            str(os.getpid()),
+            settings.module,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            pass_fds=(theirs.fileno(),),
+            env=dict(settings.environment),
+            start_new_session=True,  # Ctrl-C reaches xclaw, which then ends the worker
+            limit=LOG_BYTES * 2,
+        )
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+    ours.setblocking(False)
+    reader, writer = await asyncio.open_unix_connection(sock=ours, limit=MAX_LINE)
+    return ForkedLink(process, reader, writer)
+
+
+class ForkedLink:
+    """Implements `WorkerLink` on a socket pair."""
+
+    def __init__(
+        self, process: Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._process = process
+        self._reader = reader
+        self._writer = writer
+        self._exit: asyncio.Task[int] = asyncio.get_running_loop().create_task(process.wait())
+        self._line: asyncio.Task[bytes] | None = None
+        self._ended: WorkerEnd | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def send(self, line: bytes) -> None:
+        if len(line) > MAX_LINE:
+            raise ConnectionError(f"a line of {len(line)} bytes is longer than {MAX_LINE}")
+        if self._writer.is_closing() or self._exit.done():
+            raise ConnectionError("the worker is gone")
+        if self._writer.transport.get_write_buffer_size() > MAX_WAITING:
+            raise ConnectionError("the worker has stopped reading")
+        self._writer.write(line + b"\n")
+
+    async def receive(self) -> bytes:
+        if self._line is None:
+            self._line = asyncio.get_running_loop().create_task(self._reader.readline())
+        if not self._line.done():
+            # Something that the worker started may hold the line open after its end.
+            await asyncio.wait([self._line, self._exit], return_when=asyncio.FIRST_COMPLETED)
+        if not self._line.done():
+            self._writer.close()
+            await asyncio.wait([self._line])
+        line, self._line = self._line, None
+        try:
+            text = line.result()
+        except ConnectionError:
+            return b""
+        except ValueError as error:
+            raise ValueError(f"a line longer than {MAX_LINE} bytes") from error
+        return text[:-1] if text.endswith(b"\n") else b""
+
+    async def end(self) -> WorkerEnd:
+        if self._ended is None:
+            log = await self._end_processes()
+            self._writer.close()
+            if self._line is not None:
+                self._line.cancel()
+            code = self._exit.result() if self._exit.done() else None
+            self._ended = WorkerEnd(code, log)
+        return self._ended
+
+    async def _end_processes(self) -> str:
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.close()
+        log = asyncio.get_running_loop().create_task(process.stdout.read(LOG_BYTES))
+        try:
+            await asyncio.wait([self._exit], timeout=KEEPER_S)
+            if not self._exit.done():
+                await self._kill()
+            await asyncio.wait([log], timeout=KEEPER_S)
+            return log.result().decode("utf-8", "replace") if log.done() else ""
+        finally:
+            log.cancel()
+
+    async def _kill(self) -> None:
+        """Without the keeper's help: it was stopped, or has too much to do."""
+        for _ in range(KILL_ROUNDS):
+            found = await asyncio.to_thread(descendants, self._process.pid)
+            for pid in found:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            if not found:
+                break
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        await asyncio.wait([self._exit], timeout=REAP_S)

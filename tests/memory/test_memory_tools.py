@@ -9,7 +9,7 @@ import pytest
 
 from memory.stores import context_in, memory_in, settings_in
 from xclaw.contracts.errors import ToolFailed
-from xclaw.contracts.memory import Whose
+from xclaw.contracts.memory import Whose, whose_session
 from xclaw.contracts.scope import Scope, current_scope
 from xclaw.contracts.tools import Tool
 from xclaw.memory.pad_tools import SCRATCHPAD_TOOLS, scratchpad_tools
@@ -107,6 +107,22 @@ def test_sessions_and_users_at_once_read_only_their_own(tmp_path: Path) -> None:
                     group.create_task(one(user, conversation, 10))
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("session", "whose"),
+    [
+        ("cli", Whose("owner", "cli")),
+        ("user:alice:cli", Whose("alice", "user:alice:cli")),
+        ("user:alice:user", Whose("alice", "user:alice:user")),
+        ("team:coder:cli", Whose("owner", "cli")),
+        ("team:coder:user:alice:cli", Whose("alice", "user:alice:cli")),
+        ("team:user:cli", Whose("owner", "cli")),
+    ],
+)
+def test_a_roots_session_tells_user_and_conversation(session: str, whose: Whose) -> None:
+    """I06: as the gateway names them; a resident expert shares its conversation's scratchpad."""
+    assert whose_session(session) == whose
 
 
 def test_a_tree_without_a_conversation_shares_by_its_root(tmp_path: Path) -> None:

@@ -158,6 +158,20 @@ def test_a_damaged_index_is_made_anew_from_the_files(tmp_path: Path) -> None:
         assert recalled(tmp_path, "port") == ["the port is 1111"]
 
 
+@pytest.mark.parametrize(
+    "damaged",
+    [b"", b'{"facts": ["the port is 1', b'{"a": 1}\nnot json\n', b"\x00\xff" * 50, b"\n\n\n", b"- "],
+)
+def test_a_file_in_any_state_is_added_to_and_never_overwritten(tmp_path: Path, damaged: bytes) -> None:
+    """D06: empty, half written, of another program."""
+    path = own_file(tmp_path)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(damaged)
+    notebook_in(tmp_path).remember("the port is 1111", "coder", "own", "")
+    assert path.read_bytes().startswith(damaged)
+    assert "the port is 1111" in recalled(tmp_path, "port")
+
+
 def test_one_unusable_file_is_logged_and_the_others_are_recalled(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

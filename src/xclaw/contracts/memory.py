@@ -22,6 +22,17 @@ class Whose:
     """The key of the conversation whose tree the run is in; a scratchpad is shared within it."""
 
 
+def whose_session(root_session: str) -> Whose:
+    """Whose a tree is, by its root's session: `name` of the owner, `user:{user}:{name}` of another user,
+    with `team:{role}:` before it for a resident expert. Neither names nor users hold a ":".
+    """
+    *before, name = root_session.split(":")
+    if len(before) >= 2 and before[-2] == "user":
+        user = before[-1]
+        return Whose(user, f"user:{user}:{name}")
+    return Whose(OWNER, name)
+
+
 @dataclass(frozen=True, slots=True)
 class Recalled:
     """A memory that fits a question, with where it stands."""

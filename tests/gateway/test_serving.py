@@ -11,10 +11,13 @@ import pytest
 
 from behaviour.harness import settings_for, write_script
 from gateway.served import Served, served, with_gateway
+from xclaw.app import open_gateway
 from xclaw.contracts.channels import Door, Reply
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.messages import Message
 from xclaw.gateway.metrics import Metrics
+from xclaw.gateway.serving import serve
+from xclaw.gateway.tokens import TokenBook
 from xclaw.gateway.wire import ErrorFrame, ReplyFrame, Say
 from xclaw.settings import Settings
 from xclaw.testing.fake_provider import DONE, FakeProvider, Hang, Raw, Text, Until, delta, usage_chunk
@@ -137,6 +140,28 @@ def test_a_host_that_is_not_here_is_named(tmp_path: Path, host: str) -> None:
         with pytest.raises(UsageError, match=rf"{host}.*gateway\.host"):
             async with served(scripted(tmp_path, host=host)):
                 pass
+
+    run(scenario)
+
+
+def test_what_fails_when_it_is_ready_ends_it_and_frees_the_port(tmp_path: Path) -> None:
+    """For example the file that tells where it is cannot be written."""
+
+    async def scenario() -> None:
+        urls: list[str] = []
+
+        def on_ready(url: str) -> None:
+            urls.append(url)
+            raise UsageError("cannot be written")
+
+        settings = scripted(tmp_path)
+        tokens = TokenBook(Path(settings.gateway.token_file), Path(settings.gateway.users_file))
+        async with open_gateway(settings) as app:
+            with pytest.raises(UsageError, match="cannot be written"):
+                await serve(app.gateway, tokens, on_ready=on_ready)
+            port = int(urls[0].rpartition(":")[2])
+            with pytest.raises(OSError):
+                await asyncio.open_connection("127.0.0.1", port)
 
     run(scenario)
 

@@ -32,6 +32,7 @@ from xclaw.gateway.wire import (
     Say,
     Unwatch,
     Watch,
+    Watching,
 )
 
 TURNS = 24
@@ -246,15 +247,16 @@ def test_the_watch_of_a_session_that_is_deleted_ends_with_a_word(tmp_path: Path)
 
 @pytest.mark.parametrize(("origin", "channel"), [(True, "web"), (False, "cli")])
 def test_browsers_and_programs_are_told_apart(tmp_path: Path, origin: bool, channel: str) -> None:
-    """A6."""
+    """A3, A6: by the Origin that every browser sends."""
 
     async def scenario(gate: Served) -> None:
         headers = gate.headers() | ({"Origin": gate.url} if origin else {})
         async with connect(f"ws://{gate.host}/ws", additional_headers=headers, proxy=None) as socket:
             client = Client(socket, Hello(v=1, server="", user="", scopes=(), max_message_bytes=0))
             assert isinstance(await client.next(), Hello)
-            await client.watch("s")
-            await client.say("s", "hi")
+            said = await client.say("", "hi")
+            assert said.session.startswith("web-" if origin else "cli")
+            await client.watch(said.session, said.after)
             started = (await client.to_reply())[0]
             assert started.data["channel"] == channel
 
@@ -347,8 +349,10 @@ def test_negative_and_future_positions_are_watched_without_harm(tmp_path: Path) 
             await client.say("s", "hi")
             await client.watch("s", -5)
             first = await client.to_reply()
-            await client.send(Watch(session="s", after=2**63 - 1, ref="w"))
-            assert (await client.answer(Ping(), Pong)).ref == ""
+            for after in (2**63 - 1, 2**63, 2**64, 10**40, -(10**40)):
+                await client.send(Watch(session="s", after=after))
+                assert isinstance(await client.next(), Watching), after
+                await client.answer(Ping(), Pong)
             await client.watch("s", 0)
             assert await client.to_reply() == first
 

@@ -24,6 +24,13 @@ class Sender:
         self._stall_s = stall_s
         self._turn = asyncio.Lock()
 
+    async def accept(self) -> None:
+        """Open the connection. Raises `ClientGone`."""
+        try:
+            await self._send({"type": "websocket.accept"})
+        except OSError:
+            raise ClientGone from None
+
     async def send(self, frame: Frame) -> None:
         """Raises `ClientGone`."""
         text = encode(frame)

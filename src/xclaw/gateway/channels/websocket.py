@@ -81,7 +81,7 @@ class WebSocketChannel:
         connection = _Connection(self._gateway, self._tokens, identity, sender, channel)
         await receive()  # the request to connect
         try:
-            await send({"type": "websocket.accept"})
+            await sender.accept()
             await sender.send(
                 Hello(
                     v=WIRE_VERSION,

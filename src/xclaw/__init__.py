@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from xclaw.app import App, GatewayApp, open_app, open_gateway
     from xclaw.contracts.agents import Agent, Limits
+    from xclaw.contracts.approvals import Answer, Approval
     from xclaw.contracts.artifacts import Pointer
     from xclaw.contracts.channels import (
         Accepted,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     )
     from xclaw.contracts.events import Entry, Event
     from xclaw.contracts.messages import Message
+    from xclaw.contracts.permissions import Rules
     from xclaw.contracts.results import Outcome, Result
     from xclaw.contracts.usage import Spend, Usage
     from xclaw.runtime.runs import RunHandle, RunRequest
@@ -51,7 +53,9 @@ __all__ = [
     "Accepted",
     "Agent",
     "AllModelsFailed",
+    "Answer",
     "App",
+    "Approval",
     "Channel",
     "ContextTooLong",
     "Delta",
@@ -77,6 +81,7 @@ __all__ = [
     "Pointer",
     "Reply",
     "Result",
+    "Rules",
     "RunHandle",
     "RunRequest",
     "SessionBusy",
@@ -96,7 +101,9 @@ __all__ = [
 _MODULES = {
     "Accepted": "contracts.channels",
     "Agent": "contracts.agents",
+    "Answer": "contracts.approvals",
     "App": "app",
+    "Approval": "contracts.approvals",
     "Channel": "contracts.channels",
     "Delta": "contracts.channels",
     "Door": "contracts.channels",
@@ -112,6 +119,7 @@ _MODULES = {
     "Pointer": "contracts.artifacts",
     "Reply": "contracts.channels",
     "Result": "contracts.results",
+    "Rules": "contracts.permissions",
     "RunHandle": "runtime.runs",
     "RunRequest": "runtime.runs",
     "Settings": "settings",

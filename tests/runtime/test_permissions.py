@@ -341,6 +341,7 @@ def test_plan_is_beaten_by_no_rule_and_deny_all_by_one_that_allows() -> None:
     assert plan.kind == "deny"
     assert "report what you would do" in plan.why
     assert kind(chain(("shell(ls *)",), mode="deny-all"), shell("ls")) == "allow"
+    assert kind(chain(mode="deny-all"), shell("ls"), "acts", "shell(ls *)") == "deny", "a grant is no rule"
     assert kind(chain(("shell(ls *)",), ask=("shell(ls -a *)",), mode="deny-all"), shell("ls -a")) == "deny"
 
 

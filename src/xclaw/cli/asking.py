@@ -107,6 +107,9 @@ async def asking(app: "App", handle: "RunHandle", watcher: HeldWatcher) -> Async
         unsubscribe()
         task.cancel()
         await asyncio.wait([task])
+        watcher.close()
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            complain(f"questions are not shown here any more: {failure}")
 
 
 async def _ask_all(app: "App", asked: "asyncio.Queue[str]", watcher: HeldWatcher) -> None:

@@ -1,7 +1,7 @@
 """Whether a call may run: what the chain from the user's settings down to the run says of it (SPEC J1)."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from xclaw.contracts.agents import Agent
@@ -84,28 +84,32 @@ def names_tool(rules: Rules, tool: str) -> bool:
     return any(tool_named(parse_rule(rule).tool) == tool for rule in (*rules.allow, *rules.ask))
 
 
-def decide(permissions: Permissions, call: Call, effect: Effect, grants: Iterable[str] = ()) -> Verdict:
+def decide(permissions: Permissions, call: Call, effect: Effect, grants: Collection[str] = ()) -> Verdict:
     """The strictest of what the levels say. `grants` are rules that the user gave this very agent: they
-    allow what no level denies and no rule asks for."""
+    answer what would be asked, unless a rule asks for it, and nothing else."""
+    verdict = _strictest(permissions, call, effect, ())
+    if verdict.kind == "ask" and grants:
+        return _strictest(permissions, call, effect, grants)
+    return verdict
+
+
+def _strictest(permissions: Permissions, call: Call, effect: Effect, grants: Collection[str]) -> Verdict:
     if not permissions.levels:
         return Verdict("deny", "nothing is known of what this run may do")
     everywhere = (*permissions.levels[0].rules.allow, *grants)
     verdict = _ALLOWED
     for at, level in enumerate(permissions.levels):
-        rules = level.rules if not at else replace(level.rules, allow=(*level.rules.allow, *everywhere))
-        if not at and grants:
-            rules = replace(rules, allow=everywhere)
-        said = _said(Level(level.who, level.mode, rules), call, effect)
+        allow = (*level.rules.allow, *everywhere) if at else everywhere
+        said = _said(level, allow, call, effect)
         if said.kind == "deny":
             return said
-        if (said.kind == "ask" and verdict.kind == "allow") or (
-            said.kind == "ask" and said.rule and not verdict.rule
-        ):
+        if said.kind == "ask" and (verdict.kind == "allow" or (said.rule and not verdict.rule)):
             verdict = said
     return verdict
 
 
-def _said(level: Level, call: Call, effect: Effect) -> Verdict:
+def _said(level: Level, allow: tuple[str, ...], call: Call, effect: Effect) -> Verdict:
+    """What one level says; `allow` are the rules that allow something at it."""
     rules, whose = level.rules, f"of {level.who}"
     denied = matching("deny", rules.deny, call) if rules.deny else ""
     if denied:
@@ -114,19 +118,19 @@ def _said(level: Level, call: Call, effect: Effect) -> Verdict:
         return Verdict(
             "deny", f"the mode `plan` {whose} lets nothing be changed: read, and report what you would do"
         )
-    verdict = _by_rule(rules, call, whose) or _by_mode(level, effect, whose)
+    verdict = _by_rule(rules, allow, call, whose) or _by_mode(level, effect, whose)
     if verdict.kind == "ask" and level.mode == "deny-all":
         return Verdict("deny", f"{verdict.why}, and the mode `deny-all` {whose} denies what would be asked")
     return verdict
 
 
-def _by_rule(rules: Rules, call: Call, whose: str) -> Verdict | None:
+def _by_rule(rules: Rules, allow: tuple[str, ...], call: Call, whose: str) -> Verdict | None:
     asked = matching("ask", rules.ask, call) if rules.ask else ""
     if asked:
         return Verdict("ask", f"the rule `ask {asked}` {whose} matches", asked)
     if has_patterns((*rules.deny, *rules.ask), call.tool) and not is_clear(call):
         return Verdict("ask", f"it cannot be told whether a rule {whose} matches")
-    if rules.allow and matching("allow", rules.allow, call):
+    if allow and matching("allow", allow, call):
         return _ALLOWED
     return None
 

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from xclaw.agents.tool_names import COUNTERPARTS as AGENT_FILES
 from xclaw.contracts.permissions import RULE_CHARS, Kind, Rule, parse_rule
 from xclaw.loop.json_blocks import encode_json
 from xclaw.runtime.shell_commands import Simple, split_command, spoken_of
@@ -18,15 +19,7 @@ from xclaw.runtime.shell_commands import Simple, split_command, spoken_of
 PATH_TOOLS = frozenset({"view_file", "list_dir", "write_file", "deliver"})
 MAIN_ARGUMENTS: Mapping[str, str] = {"delegate": "agent", "spawn": "agent"}
 """What a pattern is compared with, for tools whose arguments have one that matters."""
-COUNTERPARTS: Mapping[str, str] = {
-    "bash": "shell",
-    "read": "view_file",
-    "write": "write_file",
-    "ls": "list_dir",
-    "webfetch": "web_fetch",
-    "task": "delegate",
-    "agent": "delegate",
-}
+COUNTERPARTS: Mapping[str, str] = {**AGENT_FILES, "webfetch": "web_fetch"}
 """Claude Code's names of tools, folded, to ours."""
 PATH_CHARS = 4_096
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")

@@ -10,7 +10,7 @@ from xclaw.contracts.messages import ToolCall
 from xclaw.contracts.tools import Tool, ToolContext, ToolOutput
 from xclaw.loop.arguments import decode_arguments, unknown_tool
 from xclaw.loop.compaction import bound_output
-from xclaw.loop.parts import Parts
+from xclaw.loop.parts import Admitted, Parts
 from xclaw.loop.state import INTERRUPTED
 
 CUT = (
@@ -44,16 +44,30 @@ def _group_key(parts: Parts, call: ToolCall) -> str:
 
 
 async def _run_call(parts: Parts, call: ToolCall) -> None:
-    clock = asyncio.get_running_loop().time
-    started = clock()
-    output = await _output_of(parts, call)
+    watch = _Stopwatch()
+    output = await _output_of(parts, call, watch)
     content, spilled = _inline(parts, call, output.content)
     parts.log.record(
-        ToolCallEnded(call.id, call.name, output.ok, content, clock() - started, spilled, output.exit_code)
+        ToolCallEnded(call.id, call.name, output.ok, content, watch.elapsed, spilled, output.exit_code)
     )
 
 
-async def _output_of(parts: Parts, call: ToolCall) -> ToolOutput:
+class _Stopwatch:
+    """How long a call took; begins anew when a person has decided."""
+
+    def __init__(self) -> None:
+        self._clock = asyncio.get_running_loop().time
+        self.restart()
+
+    def restart(self) -> None:
+        self._started = self._clock()
+
+    @property
+    def elapsed(self) -> float:
+        return self._clock() - self._started
+
+
+async def _output_of(parts: Parts, call: ToolCall, watch: _Stopwatch) -> ToolOutput:
     if parts.state.finish == "length":
         return ToolOutput(CUT, ok=False)
     tool = parts.tools.get(call.name)
@@ -62,8 +76,8 @@ async def _output_of(parts: Parts, call: ToolCall) -> ToolOutput:
     if call.id in parts.state.started and not tool.replayable:
         return ToolOutput(INTERRUPTED, ok=False)
     try:
-        arguments = decode_arguments(call.name, call.arguments, tool.spec.parameters)
-        return await _admitted(parts, tool, call, arguments)
+        admitted = await _admitted(parts, tool, call, watch)
+        return await _ran(parts, tool, call, admitted)
     except TimeoutError as failure:
         return ToolOutput(_late(tool, failure), ok=False)
     except (ToolFailed, SpawnRefused, LimitReached) as failure:
@@ -74,9 +88,16 @@ async def _output_of(parts: Parts, call: ToolCall) -> ToolOutput:
         return ToolOutput(_bug(tool, failure), ok=False)
 
 
-async def _admitted(parts: Parts, tool: Tool, call: ToolCall, arguments: dict[str, object]) -> ToolOutput:
-    """Run a call once it may. What a person takes to decide is no time of the tool's."""
-    admitted = await parts.gate.admit(tool, call, arguments)
+async def _admitted(parts: Parts, tool: Tool, call: ToolCall, watch: _Stopwatch) -> Admitted:
+    """The call as it may run. What a person takes to decide is no time of the tool's."""
+    arguments = decode_arguments(call.name, call.arguments, tool.spec.parameters)
+    try:
+        return await parts.gate.admit(tool, call, arguments)
+    finally:
+        watch.restart()
+
+
+async def _ran(parts: Parts, tool: Tool, call: ToolCall, admitted: Admitted) -> ToolOutput:
     if call.id not in parts.state.started:
         parts.log.record(ToolCallStarted(call.id, call.name, admitted.written))
     if not tool.replayable:

@@ -55,9 +55,11 @@ def orchestrates(*calls: dict[str, object], end: str = "all done") -> dict[str, 
 
 @asynccontextmanager
 async def opened(
-    home: Path, script: Script, agents: Sequence[Agent] = (), places: int = 8, **permissions: object
+    home: Path, script: Script, agents: Sequence[Agent] = (), **permissions: object
 ) -> AsyncGenerator[App]:
-    """An app on a script, with so many places for workers; `permissions` are its settings."""
+    """An app on a script; `permissions` are its settings, and `places` how many workers may run at once."""
+    places = permissions.pop("places", 8)
+    assert isinstance(places, int)
     settings = settings_of(home, script, **permissions)
     settings = replace(settings, runtime=replace(settings.runtime, max_concurrent=places))
     async with open_app(settings, agents=agents) as app:

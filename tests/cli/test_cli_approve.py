@@ -137,6 +137,31 @@ def test_a_question_can_be_answered_from_another_terminal(tmp_path: Path) -> Non
     run(main)
 
 
+def test_a_run_without_a_terminal_that_parks_says_how_to_answer_and_waits(tmp_path: Path) -> None:
+    """J2: from another process, with a rule that is wider than the call."""
+    xclaw, model = home_with(tmp_path, "echo one", "echo two")
+    (xclaw.home / "config.toml").write_text('[permissions]\nunattended = "park"\n')
+
+    async def main() -> None:
+        process = await xclaw.start("run", "-m", model, "-a", "runner", "go", env={})
+        assert process.stdout is not None
+        said = b""
+        while b"xclaw approve a" not in said:
+            said = await process.stdout.readline()
+            assert said, "it ended"
+        name = said.decode().rpartition("xclaw approve ")[2].strip()
+        answered = await asyncio.to_thread(
+            xclaw, "approve", name, "--session", "--rule", "shell(echo *)", "--json"
+        )
+        assert answered.document["decision"] == "session"
+        out, _ = await process.communicate()
+        assert process.returncode == 0
+        assert b"waits for permission" not in out, "the second call is covered"
+        assert b"the end" in out
+
+    run(main)
+
+
 def test_ctrl_c_at_a_question_ends_the_run(tmp_path: Path) -> None:
     """J2: and the process, with its question."""
     xclaw, model = home_with(tmp_path, "echo hi")

@@ -70,7 +70,7 @@ class LiveAnswer:
         run = self._runs[-1]
         if run.transcript.must_stop and not run.result.done():
             await run.handle.cancel(ENOUGH)
-        return run.transcript.take()
+        return [piece for each in self._runs for piece in each.transcript.take()]
 
     async def settle(self) -> Answer | None:
         """The answer; None while there is none. What it adds to the text can be taken after it.

@@ -21,7 +21,7 @@ from xclaw.contracts.events import (
 from xclaw.contracts.tokens import TOKENS_PER_CHARACTER, TOKENS_PER_EXTRA_BYTE
 from xclaw.gateway.protocols.openai.work_lines import WorkLines
 
-HELD_CHARACTERS = 400
+HELD_CHARACTERS = 240
 """Text of a turn up to this length is shown only once it is known to belong to the answer."""
 SEPARATOR = "\n\n"
 """Between the texts of two turns that both belong to the answer."""

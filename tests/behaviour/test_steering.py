@@ -147,3 +147,33 @@ def test_a_run_that_was_told_nothing_new_is_as_before(tmp_path: Path) -> None:
     seen = run_script(tmp_path, [{"agent": "orchestrator", "replies": [{"text": "hello"}]}])
     assert seen.result.text == "hello"
     assert seen.events(MessageAdded) == []
+
+
+def test_a_call_of_the_clients_that_was_cut_off_is_asked_for_again(tmp_path: Path) -> None:
+    """S16."""
+
+    async def main() -> None:
+        async with FakeProvider() as provider:
+            provider.queue(Calls(("c1", "add", '{"a": 1'), finish="length"), Calls(("c2", "add", '{"a": 1}')))
+            settings = settings_for(tmp_path, "openai:m", env=provider_env(provider))
+            async with open_app(settings) as app:
+                brought = Brought(tools=(ToolSpec("add", "adds", {"type": "object"}),))
+                seen = await ask(app, "go", agent="coder", brought=brought)
+            assert seen.result.reason == CLIENT_TOOLS
+            assert [e.finish for e in seen.events(ModelAnswered)] == ["length", "tool_calls"]
+
+    asyncio.run(main())
+
+
+def test_an_answer_for_a_program_is_asked_for_as_such(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with FakeProvider() as provider:
+            provider.queue(Text('{"n": 1}'))
+            settings = settings_for(tmp_path, "openai:m", env=provider_env(provider))
+            async with open_app(settings) as app:
+                await ask(app, "go", agent="coder", brought=Brought(output_schema={"type": "object"}))
+            instructions = str(provider.requests[0].body["messages"])
+            assert "reads your answer. Answer with the JSON that it asks for" in instructions
+            assert "Do not output JSON" not in instructions
+
+    asyncio.run(main())

@@ -88,9 +88,14 @@ class SessionStore(Protocol):
     async def session(self, session_id: str) -> SessionRow | None: ...
 
     async def sessions(
-        self, *, user: str | None = None, conversation: str | None = None, limit: int = 100
+        self,
+        *,
+        user: str | None = None,
+        conversation: str | None = None,
+        without_channel: str = "",
+        limit: int = 100,
     ) -> list[SessionRow]:
-        """The latest used first."""
+        """The latest used first; those of one channel left out, if it is named."""
         ...
 
     async def rename(self, session_id: str, title: str) -> bool: ...

@@ -130,8 +130,12 @@ class SessionDesk:
     async def list(
         self, user: str = OWNER, *, limit: int = 100, before: float | None = None
     ) -> tuple[SessionSummary, ...]:
-        """The latest used first; `before`: used before that time, to go on after the last one of a page."""
-        rows = await self._sessions.sessions(user=user, limit=_SEARCHED_ROWS)
+        """The latest used first; `before`: used before that time, to go on after the last one of a page.
+
+        Conversations that a client keeps itself, each of whose messages has a session of its own, are not
+        listed.
+        """
+        rows = await self._sessions.sessions(user=user, without_channel="openai", limit=_SEARCHED_ROWS)
         running = await self._running_sessions()
         found = [_summary(rows, running) for rows in _by_conversation(rows).values()]
         found.sort(key=lambda summary: summary.used_at, reverse=True)

@@ -37,6 +37,9 @@ A person is talking to you. Answer politely and in natural language, in the lang
 Do not output JSON as your answer.""",
 }
 
+PROGRAM_SECTION = """## Who reads your answer
+A program of the user's reads your answer. Answer with the JSON that it asks for and nothing else."""
+
 
 def system_prompt(
     agent: Agent,
@@ -45,17 +48,19 @@ def system_prompt(
     specs: Sequence[ToolSpec],
     caller: Caller,
     task: Task | None = None,
+    for_program: bool = False,
 ) -> str:
     """The whole system prompt of a run: the agent's own part, then the rules of this kind of run.
 
     Two runs of one agent of the same kind get the same text, so that providers can cache it.
+    `for_program`: the answer of a root has to be JSON of a schema.
     """
     sections = [agent.instructions.strip(), DATA_SECTION]
     if specs:
         sections.append(syntax_instructions(specs) if dialect == "json" else NATIVE_TOOLS_SECTION)
     if any(spec.name == "deliver" for spec in specs):
         sections.append(WORKSPACE_SECTION)
-    sections.append(CALLER_SECTIONS[caller])
+    sections.append(PROGRAM_SECTION if for_program else CALLER_SECTIONS[caller])
     if task is not None and task.structured:
         sections.append(result_instructions(task.output_schema))
     return _joined(tuple(section for section in sections if section))

@@ -1,9 +1,11 @@
 """What a run is asked to do, and everything it needs to know of itself, fixed in its first event."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from xclaw.contracts.agents import Agent, Limits
+from xclaw.contracts.coordination import PHASE_TOOLS
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.events import Address, ChildSpawned, RunStarted
 from xclaw.contracts.messages import Caller, Said
@@ -11,6 +13,7 @@ from xclaw.contracts.models import Model, ToolSpec
 from xclaw.contracts.permissions import Permissions
 from xclaw.contracts.routing import Route
 from xclaw.contracts.tasks import Task
+from xclaw.contracts.teams import Seat, Strategy
 from xclaw.contracts.workspaces import Workspace
 from xclaw.loop.prompts import system_prompt
 from xclaw.runtime.approvals import known_permissions
@@ -24,12 +27,20 @@ COORDINATION_TOOLS = (
     "delegate",
     "debate",
     "pipeline",
+    "create_team",
     "spawn",
     "wait",
     "send_message",
     "stop",
     "list_agents",
 )
+
+MEMBER_TOOLS: Mapping[Strategy, tuple[str, ...]] = {
+    "parallel": ("send_message", "wait_for_mail", "team_tasks"),
+    "sequential": ("send_message", "team_tasks"),
+    "round-robin": ("send_message", "team_tasks"),
+}
+"""Of a member of a team. Where one works at a time, waiting for another would be waiting for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +109,19 @@ def started_event(services: Services, tree: Tree, order: Order, workspace: Works
     model = services.models(order.models)
     dialect = _dialect_name(services, tree, model)
     brought = order.brought
-    tools = _tool_names(services, order.agent, order.depth)
+    tools = _tool_names(services, order.agent, order.depth, order.task.seat if order.task else None)
     if is_coached(model, dialect):
         tools = services.coaching.tools(order.agent, tools, order.text)
         instructions = services.coaching.brief(order.agent, services.agents.roster())
     else:
         specs = tuple(tool.spec for tool in services.tools.select(tools).values()) + brought.tools
         instructions = system_prompt(
-            order.agent, dialect=dialect, specs=specs, caller=order.caller, task=order.task
+            order.agent,
+            dialect=dialect,
+            specs=specs,
+            caller=order.caller,
+            task=order.task,
+            for_program=brought.output_schema is not None,
         )
     if brought.note:
         instructions = f"{instructions}\n\n## What the user's client adds\n{brought.note}"
@@ -163,20 +179,22 @@ def _dialect_name(services: Services, tree: Tree, model: Model) -> Literal["nati
     return "native" if model.profile.native_tools else "json"
 
 
-def _tool_names(services: Services, agent: Agent, depth: int) -> tuple[str, ...]:
+def _tool_names(services: Services, agent: Agent, depth: int, seat: Seat | None) -> tuple[str, ...]:
     names = agent.tools
     if names is None:
         names = (*COORDINATION_TOOLS, *FILE_TOOLS) if agent.orchestrator else FILE_TOOLS
         if names_tool(services.approvals.desk.base.rules, "shell") and not agent.orchestrator:
             names = (*names, "shell")
     if depth >= services.settings.max_depth:
-        names = tuple(name for name in names if name not in COORDINATION_TOOLS)
+        names = tuple(name for name in names if name not in (*COORDINATION_TOOLS, *PHASE_TOOLS))
+    if seat is not None:
+        names = (*names, *(name for name in MEMBER_TOOLS[seat.strategy] if name not in names))
     return tuple(services.tools.select(names))
 
 
 def _input(order: Order, workspace: Workspace) -> str:
     """The user's message as it is; a task with the headers of SPEC D1."""
-    if order.task is None or not order.task.structured:
+    if order.task is None or not (order.task.structured or order.task.seat):
         return order.text
     headers = [
         f"[Task workspace: {workspace.private_dir}]",

@@ -90,9 +90,14 @@ class SqliteSessions:
         return found[0] if found else None
 
     async def sessions(
-        self, *, user: str | None = None, conversation: str | None = None, limit: int = 100
+        self,
+        *,
+        user: str | None = None,
+        conversation: str | None = None,
+        without_channel: str = "",
+        limit: int = 100,
     ) -> list[SessionRow]:
-        where: dict[str, str] = {}
+        where = {"channel <> ?": without_channel} if without_channel else {}
         if user is not None:
             where["user = ?"] = user
         if conversation is not None:

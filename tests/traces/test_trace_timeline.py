@@ -2,7 +2,7 @@
 
 from recorded_runs import Recording, answered, ended, entries_of, failed, spawned, started, turn
 
-from xclaw.contracts.events import RunResumed, ToolCallEnded, ToolCallStarted
+from xclaw.contracts.events import ApprovalAnswered, ApprovalAsked, RunResumed, ToolCallEnded, ToolCallStarted
 from xclaw.contracts.usage import Usage
 from xclaw.testing.sample_events import sample_events
 from xclaw.traces.forms import timeline_json
@@ -63,6 +63,22 @@ def test_what_a_crash_cut_off_has_no_end_and_did_not_succeed() -> None:
     first, second = of_kind(spans, "model")
     assert (first.duration_s, first.ok) == (None, False)
     assert second.ok is True
+
+
+def test_the_wait_for_a_person_is_a_span_that_no_crash_ends() -> None:
+    """J2."""
+    asked = ApprovalAsked("a1", "c1", "shell", "{}", "commands ask", "", ("coder",))
+    going = [started("coder"), turn(1), answered(1, Usage(1, 1)), asked, RunResumed("p2")]
+    (waiting,) = of_kind(timeline(entries_of(going)), "approval")
+    assert (waiting.name, waiting.duration_s, waiting.ok) == ("shell", None, None)
+    answers = (
+        (ApprovalAnswered("a1", "once", "owner"), True, "once, by owner"),
+        (ApprovalAnswered("a1", "deny", "owner"), False, "deny, by owner"),
+        (ApprovalAnswered("a1", "void", "xclaw"), False, "void, by xclaw"),
+    )
+    for said, ok, detail in answers:
+        (over,) = of_kind(timeline(entries_of([*going, said, ended()])), "approval")
+        assert (over.duration_s, over.ok, over.detail) == (2.0, ok, detail)
 
 
 def test_spans_of_several_runs_are_in_order_of_time() -> None:

@@ -92,7 +92,7 @@ def _span_name(span: Span) -> str:
     if span.usage is not None:
         usage = span.usage
         paid = f" {tokens(usage.input_tokens)}+{tokens(usage.output_tokens)} {money(span.cost_usd)}"
-    why = f" ({one_line(span.detail, 100)})" if span.kind == "attempt" else ""
+    why = f" ({one_line(span.detail, 100)})" if span.kind in ("attempt", "approval") and span.detail else ""
     return f"  {agent} · {span.kind} {one_line(span.name, 60)}{bad}{paid}{why}"
 
 

@@ -121,6 +121,8 @@ class _RunSpans:
                     tools[span.detail] = span if first is None else _joined(first, span)
                 case "model" | "attempt" | "compaction":
                     records.append(self._model(span))
+                case "approval":
+                    pass  # GenAI has no name for the wait for a person; the call that waited has its own span
         records.extend(self._tool(call_id, span) for call_id, span in tools.items())
         return records
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from xclaw.contracts.events import (
+    ApprovalAnswered,
+    ApprovalAsked,
     AttemptFailed,
     Compacted,
     Entry,
@@ -20,8 +22,9 @@ from xclaw.contracts.results import SUCCESSFUL
 from xclaw.contracts.usage import Usage
 from xclaw.traces.grouping import entries_by_run
 
-SpanKind = Literal["run", "model", "attempt", "tool", "compaction"]
-"""An "attempt" is a model call that failed; a "model" span is one that was answered, or goes on."""
+SpanKind = Literal["run", "model", "attempt", "tool", "approval", "compaction"]
+"""An "attempt" is a model call that failed; a "model" span is one that was answered, or goes on; an
+"approval" is the wait of a tool call for a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class Span:
     cost_usd: float | None = None
     first_token_s: float | None = None
     detail: str = ""
-    """The outcome of a run, the error of an attempt, the call id of a tool call."""
+    """The outcome of a run, the error of an attempt, the call id of a tool call, the answer to an approval."""
     seq: int = 0
     """The run's entry that ended it; of what has no end, the one that began it."""
 
@@ -69,6 +72,8 @@ class _RunReader:
         """When the model call in flight began, whom it asked, and the entry that says so."""
         self._calls: dict[str, tuple[float, str, int]] = {}
         """The same of each tool call in flight, by call id."""
+        self._questions: dict[str, Span] = {}
+        """Approvals that nobody has answered, by id; a crash does not end them."""
         self._seq = 0
 
     def spans(self) -> list[Span]:
@@ -78,7 +83,7 @@ class _RunReader:
             if isinstance(entry.event, RunEnded):
                 end = entry
         self._cut_off(end.at if end else None, ok=False if end else None)
-        return [self._run(end), *self._spans]
+        return [self._run(end), *self._spans, *self._questions.values()]
 
     def _read(self, entry: Entry) -> None:
         event = entry.event
@@ -94,6 +99,10 @@ class _RunReader:
                 self._calls[event.call_id] = (entry.at, event.name, entry.seq)
             case ToolCallEnded():
                 self._tool(entry.at, event)
+            case ApprovalAsked():
+                self._questions[event.approval_id] = self._span("approval", event.tool, entry.at, None)
+            case ApprovalAnswered():
+                self._approval(entry.at, event)
             case Compacted() if event.usage.total_tokens:
                 self._compaction(entry.at, event)
             case RunResumed():
@@ -134,6 +143,14 @@ class _RunReader:
         start = self._calls.pop(event.call_id, (at - event.duration_s, event.name, self._seq))[0]
         span = self._span("tool", event.name, start, min(event.duration_s, at - start))
         self._spans.append(replace(span, ok=event.ok, detail=event.call_id))
+
+    def _approval(self, at: float, event: ApprovalAnswered) -> None:
+        asked = self._questions.pop(event.approval_id, None)
+        if asked is not None:
+            ok = event.decision not in ("deny", "void")
+            detail = f"{event.decision}, by {event.by}"
+            waited = max(0.0, at - asked.start)
+            self._spans.append(replace(asked, duration_s=waited, ok=ok, detail=detail, seq=self._seq))
 
     def _compaction(self, at: float, event: Compacted) -> None:
         span = self._span("compaction", "compaction", at, 0.0)

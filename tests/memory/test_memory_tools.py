@@ -37,6 +37,13 @@ def test_the_names_are_those_of_the_tools_and_a_registry_takes_them(tmp_path: Pa
     assert ToolRegistry(tools.values()).names() == tuple(tools)
 
 
+def test_only_what_keeps_or_removes_something_counts_as_writing(tmp_path: Path) -> None:
+    """J1: permissions tell reading from writing by the tool."""
+    writing = {name for name, tool in tools_in(tmp_path).items() if tool.spec.effect == "writes"}
+    assert writing == {"remember", "forget", "scratchpad_write", "scratchpad_append"}
+    assert {tool.spec.effect for tool in tools_in(tmp_path).values()} == {"reads", "writes"}
+
+
 def test_a_note_goes_from_remember_to_recall_to_forget(tmp_path: Path) -> None:
     said = call(tmp_path, "remember", {"text": "The user prefers tabs"})
     note_id = said.split()[2]

@@ -55,6 +55,10 @@ class Memory(Protocol):
     Raises `UsageError` for a text or an id that cannot be, and when the files cannot be used.
     """
 
+    def agent_directory(self, agent: str, user: str = OWNER) -> str:
+        """Where an agent's own files are; it may not be there yet."""
+        ...
+
     async def remember(
         self, text: str, *, agent: str, scope: MemoryScope = "own", user: str = OWNER, key: str = ""
     ) -> str:

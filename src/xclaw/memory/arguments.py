@@ -7,6 +7,7 @@ from typing import cast
 from xclaw.contracts.errors import ToolFailed, UsageError
 from xclaw.contracts.memory import Whose
 from xclaw.contracts.models import ToolSpec
+from xclaw.contracts.permissions import Effect
 from xclaw.contracts.scope import current_scope
 from xclaw.contracts.tools import ToolContext, ToolOutput
 
@@ -98,11 +99,14 @@ def choice_of(arguments: Mapping[str, object], name: str, choices: tuple[str, ..
 
 
 def spec(
-    name: str, description: str, properties: dict[str, object], required: tuple[str, ...] = ()
+    name: str,
+    description: str,
+    properties: dict[str, object],
+    required: tuple[str, ...] = (),
+    effect: Effect = "reads",
 ) -> ToolSpec:
-    return ToolSpec(
-        name, description, {"type": "object", "properties": properties, "required": list(required)}
-    )
+    parameters: dict[str, object] = {"type": "object", "properties": properties, "required": list(required)}
+    return ToolSpec(name, description, parameters, effect)
 
 
 def text_field(description: str) -> dict[str, object]:

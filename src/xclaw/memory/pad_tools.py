@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from xclaw.contracts.memory import PadEntry, Scratchpad
 from xclaw.contracts.models import ToolSpec
+from xclaw.contracts.permissions import Effect
 from xclaw.contracts.tokens import estimate_tokens
 from xclaw.contracts.tools import Tool, ToolContext
 from xclaw.memory.arguments import (
@@ -127,9 +128,13 @@ _NAME = text_field("Name of the entry, e.g. plan.md")
 
 
 def _tool(
-    name: str, description: str, properties: dict[str, object], required: tuple[str, ...] = ()
+    name: str,
+    description: str,
+    properties: dict[str, object],
+    required: tuple[str, ...] = (),
+    effect: Effect = "reads",
 ) -> ToolSpec:
-    return spec(f"scratchpad_{name}", description, properties, required)
+    return spec(f"scratchpad_{name}", description, properties, required, effect)
 
 
 _WRITE = _tool(
@@ -142,12 +147,14 @@ _WRITE = _tool(
         "if_version": number_field("Write only if this is still the newest version (0: there is none)"),
     },
     ("name", "text"),
+    "writes",
 )
 _APPEND = _tool(
     "append",
     "Add a line or more to an entry of the scratchpad, or begin one. Safe while others write too.",
     {"name": _NAME, "text": text_field("What is added")},
     ("name", "text"),
+    "writes",
 )
 _READ = _tool(
     "read",

@@ -63,6 +63,7 @@ _REMEMBER = spec(
         },
     },
     ("text",),
+    "writes",
 )
 _RECALL = spec(
     "recall",
@@ -75,4 +76,5 @@ _FORGET = spec(
     "Remove a note that is wrong or out of date, by the id that recall shows.",
     {"id": text_field("The note's id, e.g. m3f9a2c41d0")},
     ("id",),
+    "writes",
 )

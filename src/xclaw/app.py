@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
 from xclaw import __version__
 from xclaw.agents.loader import load_agents
 from xclaw.agents.registry import AgentRegistry
@@ -15,6 +17,7 @@ from xclaw.contracts.agents import Agent
 from xclaw.contracts.errors import JournalError, SessionBusy, UsageError
 from xclaw.contracts.models import Model
 from xclaw.contracts.tools import Tool
+from xclaw.contracts.workers import WorkerKind
 from xclaw.gateway.gateway import Gateway
 from xclaw.gateway.metrics import Metrics
 from xclaw.gateway.routing.building import build_router
@@ -24,7 +27,6 @@ from xclaw.models.catalog import ModelCatalog
 from xclaw.models.embedded.coaching import SmallModelCoaching
 from xclaw.models.embedded.joining import Progress
 from xclaw.models.embedded.model import LocalModel
-from xclaw.patterns.toolset import pattern_tools
 from xclaw.runtime.approvals import Approvals, Desk
 from xclaw.runtime.collector import collect_less_often
 from xclaw.runtime.control import ControlSocket, cancel_elsewhere, sweep_socket, wake_elsewhere
@@ -35,14 +37,14 @@ from xclaw.runtime.services import Services
 from xclaw.runtime.sessions import Sessions
 from xclaw.runtime.tree import NodeEnd
 from xclaw.settings.loading import Settings
+from xclaw.spawn.forked import ForkedLauncher
+from xclaw.spawn.forked_process import ForkSettings, allowed_environment, start_forked
 from xclaw.spawn.local import LocalLauncher
 from xclaw.store.journal import SqliteJournal
 from xclaw.store.owners import OwnerLocks
 from xclaw.testing.scripted_model import ScriptedModel
-from xclaw.tools.deliver import deliver
-from xclaw.tools.files import list_dir, view_file, write_file
+from xclaw.toolbox import build_toolbox
 from xclaw.tools.registry import ToolRegistry
-from xclaw.tools.shell import ShellSettings, shell_tool
 from xclaw.traces.otel_export import BackgroundExport
 from xclaw.workspaces.local import LocalWorkspaces
 
@@ -103,20 +105,21 @@ async def open_app(
     workspaces = LocalWorkspaces(settings.workspace)
     owner = f"p{os.getpid()}-{secrets.token_hex(4)}"
     locks = OwnerLocks(f"{settings.store.path}.sessions")
-    toolbox = _toolbox(settings, workspaces, registry, tools)
+    toolbox = build_toolbox(workspaces.find, registry.roster(), tools)
     services = Services(
         journal=journal,
         models=models,
         agents=registry,
         tools=toolbox,
         workspaces=workspaces,
-        launchers={"local": LocalLauncher()},
+        launchers={"local": LocalLauncher(), "teammate": LocalLauncher(), "forked": ForkedLauncher()},
         coaching=SmallModelCoaching(),
         settings=settings.runtime,
         owner=owner,
         owner_alive=journal.owner_alive,
         memory_root=str(settings.home / "memory"),
         approvals=Approvals(_desk(settings, journal, workspaces, toolbox, registry)),
+        workers={"forked": _forked(settings, toolbox, tools)},
     )
     export = BackgroundExport(settings.traces, journal.read_tree)
     runs = Runs(services, _sessions(locks), settings.models.chain, export.root_ended)
@@ -205,15 +208,13 @@ def _knowing(settings: AgentSettings, tools: Sequence[Tool]) -> AgentSettings:
     return replace(settings, known_tools=(*settings.known_tools, *(tool.spec.name for tool in tools)))
 
 
-def _toolbox(
-    settings: Settings, workspaces: LocalWorkspaces, agents: AgentRegistry, own: Sequence[Tool]
-) -> ToolRegistry:
-    patterns = pattern_tools(workspaces.find, agents.roster())
-    shell = shell_tool(ShellSettings())
-    registry = ToolRegistry([*patterns.values(), view_file, list_dir, write_file, deliver, shell])
-    for tool in own:
-        registry.add(tool)
-    return registry
+def _forked(settings: Settings, toolbox: ToolRegistry, own: Sequence[Tool]) -> WorkerKind:
+    """Workers get an allow-listed environment and the settings of workspaces: no key is in either. Tools
+    that were given in Python stay in this process."""
+    fork = ForkSettings(allowed_environment(os.environ))
+    there = frozenset(toolbox.names()) - {tool.spec.name for tool in own}
+    setup: dict[str, object] = {"workspace": msgspec.to_builtins(settings.workspace)}
+    return WorkerKind(lambda: start_forked(fork), there, setup)
 
 
 def _desk(

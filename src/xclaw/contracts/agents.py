@@ -40,5 +40,8 @@ class Agent:
     memory: bool = False
     orchestrator: bool = False
     """May hand work out: gets delegate, debate, pipeline, spawn and wait."""
+    script: tuple[str, ...] = ()
+    """The user's own program, with its arguments, that runs in place of a conversation with a model; only
+    with the isolation "forked"."""
     source: str = "built-in"
     """Where the definition came from: a file path, "built-in" or "python"."""

@@ -48,5 +48,7 @@ class WorkerKind:
 
     start: Callable[[], Awaitable[WorkerLink]]
     """Raises `OSError` when none can be started."""
+    tools: frozenset[str]
+    """Names of the tools that there are in a worker."""
     setup: Mapping[str, object]
     """What its composition root is wired with: JSON values, and no secret."""

@@ -9,9 +9,7 @@ from xclaw.contracts.agents import Isolation
 from xclaw.contracts.errors import JournalError, UsageError
 from xclaw.contracts.events import ChildSpawned, NotificationQueued, RunEnded, RunResumed
 from xclaw.contracts.results import Result
-from xclaw.contracts.scope import Scope, current_scope
 from xclaw.contracts.spawn import Birth, Child
-from xclaw.contracts.usage import Spend
 from xclaw.loop.loop import run_loop
 from xclaw.loop.parts import Ending
 from xclaw.loop.state import RunState, fold
@@ -19,7 +17,7 @@ from xclaw.runtime.assembly import Lineage, Live, begin, set_deadline, take_up
 from xclaw.runtime.gate import voided
 from xclaw.runtime.hosting import Hosting
 from xclaw.runtime.orders import child_order
-from xclaw.runtime.permissions import effective_mode
+from xclaw.runtime.scopes import enter_scope
 from xclaw.runtime.services import Services
 from xclaw.runtime.shield import to_the_end
 from xclaw.runtime.stream import RunLog
@@ -78,24 +76,18 @@ class Driver:
         return node.child
 
     def take_up(self, log: RunLog, parent: Node | None) -> Live:
-        """A run that was interrupted, from its folded state. What it spent counts again in the ledger."""
-        live = take_up(self.services, self.tree, log, Lineage(parent, self.launch_child))
-        live.node.ledger.charge(log.state.spend + self._spent_by_ended_children(log.state))
+        """A run that was interrupted, from its folded state."""
+        live = self.recall(log, parent)
         log.record(RunResumed(self.services.owner))
         if isolation_of(live) not in self.services.workers:
             live.children.reattach()
         return live
 
-    def _spent_by_ended_children(self, state: RunState) -> Spend:
-        total = Spend()
-        for run_id in state.children:
-            result = state.child_results.get(run_id)
-            if result is None:
-                ended = fold(self.tree.past.get(run_id, [])).ended
-                result = ended.result if ended else None
-            if result is not None:
-                total += result.spend
-        return total
+    def recall(self, log: RunLog, parent: Node | None) -> Live:
+        """A run as it stands in the journal. What it spent counts again in the ledger."""
+        live = take_up(self.services, self.tree, log, Lineage(parent, self.launch_child))
+        live.node.ledger.charge(log.state.spend + self.tree.spent_by_ended(log.state))
+        return live
 
     def _new(self, parent: Node, spawned: ChildSpawned) -> Live:
         order = child_order(self.services, self.tree, parent, spawned)
@@ -166,6 +158,7 @@ class Driver:
             ending.structured,
             node.ledger.spent,
             asyncio.get_running_loop().time() - began,
+            tuple(state.check_runs.runs),
         )
         artifacts = tuple(state.delivered if node.parent else self.tree.delivered())
         ended = RunEnded(result, ending.outcome, state.turn, artifacts)
@@ -177,22 +170,6 @@ class Driver:
             # A child need not wait: whatever its parent records after it cannot be durable before it.
             await node.log.durable()
         return result
-
-
-def enter_scope(services: Services, tree: Tree, node: Node) -> None:
-    """Each run is a task with a context of its own, so nothing has to be reset."""
-    started = node.log.state.started_event
-    current_scope.set(
-        Scope(
-            node.run_id,
-            tree.root_id,
-            node.log.address.session_id,
-            node.agent,
-            node.depth,
-            effective_mode(started.permissions) if started else "default",
-            f"{services.memory_root}/agent-{node.run_id}",
-        )
-    )
 
 
 def isolation_of(live: Live) -> Isolation:

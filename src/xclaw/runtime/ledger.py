@@ -75,6 +75,22 @@ class TreeLedger:
         own = " and ".join(parts)
         return own or (self._parent.left() if self._parent else "")
 
+    def remaining(self) -> tuple[int | None, float | None, int | None]:
+        """Tokens, dollars and calls that this account and all above it still pay for; None: no bound."""
+        tokens: list[int] = []
+        usd: list[float] = []
+        calls: list[int] = []
+        account: TreeLedger | None = self
+        while account is not None:
+            if account._max_tokens is not None:
+                tokens.append(max(0, account._tokens_left()))
+            if account._max_usd is not None:
+                usd.append(max(0.0, account._usd_left(account._max_usd)))
+            if account._max_calls is not None:
+                calls.append(max(0, account._max_calls - account._spent.calls - account._held_calls))
+            account = account._parent
+        return min(tokens, default=None), min(usd, default=None), min(calls, default=None)
+
     def _hold(self, reservation: Reservation, sign: int) -> None:
         account: TreeLedger | None = self
         while account is not None:

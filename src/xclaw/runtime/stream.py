@@ -157,27 +157,34 @@ class RunLog:
         self._open += 1
         self._stream.append(entries, self._committed)
 
-    def adopt(self, entries: Sequence[Entry], committed: Committed) -> None:
+    def adopt(self, entries: Sequence[Entry], committed: Committed, check: Callable[[Event], None]) -> None:
         """Take over what another process that drives the run recorded; the numbers go on from there.
 
-        Raises `JournalError` as `record` does, and `ValueError` for numbers that do not follow.
+        `check` is asked about each event, with those before it folded. What it raises is raised, once what
+        came before is recorded. Raises `JournalError` as `record` does, `ValueError` for numbers that do
+        not follow.
         """
         if self._error is not None:
             raise self._failure()
         if self._stream.frozen:
             raise JournalError("the run is left to another process")
-        if [entry.seq for entry in entries] != list(range(self._seq + 1, self._seq + 1 + len(entries))):
-            raise ValueError(f"its events do not follow number {self._seq}")
-        for entry in entries:
-            self._seq += 1
-            self.state.apply(entry.event)
-        self._open += 1
+        taken: list[Entry] = []
+        try:
+            for entry in entries:
+                if entry.seq != self._seq + 1:
+                    raise ValueError(f"event {entry.seq} of a run does not follow event {self._seq}")
+                check(entry.event)
+                self._seq += 1
+                self.state.apply(entry.event)
+                taken.append(Entry(self.address, entry.seq, entry.at, entry.event))
+        finally:
+            if taken:
+                self._open += 1
+                self._stream.adopt(taken, partial(self._adopted, committed))
 
-        def done(stored: Sequence[Entry], error: BaseException | None) -> None:
-            self._committed(1, error)
-            committed(stored, error)
-
-        self._stream.adopt(entries, done)
+    def _adopted(self, committed: Committed, stored: Sequence[Entry], error: BaseException | None) -> None:
+        self._committed(1, error)
+        committed(stored, error)
 
     def delta(self, text: str) -> None:
         self._stream.delta(self.address, text)

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from xclaw.contracts.agents import Agent, Isolation
+from xclaw.contracts.agents import Agent
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.errors import (
     AllModelsFailed,
@@ -188,9 +188,7 @@ class WireReply(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, reply: ModelReply) -> "WireReply":
-        return cls(
-            reply.message, reply.usage, reply.model, reply.finish, reply.cost_usd, reply.first_token_s
-        )
+        return cls(reply.message, reply.usage, reply.model, reply.finish, reply.cost_usd, reply.first_token_s)
 
     def reply(self) -> ModelReply:
         return ModelReply(
@@ -243,6 +241,8 @@ class Begin(Line, tag="begin", frozen=True):
     owner: str
     memory_root: str
     setup: dict[str, Any]
+    script: tuple[str, ...] = ()
+    """The user's own program that the run is, with its arguments."""
 
 
 class Committed(Line, tag="committed", frozen=True):
@@ -375,11 +375,6 @@ def chain_of(chain: Sequence[str], models: Mapping[tuple[str, ...], WireChain]) 
     if found.error is not None:
         raise found.error.error()
     return found
-
-
-def forked_kinds() -> tuple[Isolation, ...]:
-    """Kinds of sub-agent whose loop is elsewhere."""
-    return ("forked", "remote")
 
 
 def _encoded(value: object) -> bytes:

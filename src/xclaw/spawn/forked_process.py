@@ -35,9 +35,7 @@ INHERITED = (
 
 def allowed_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """What a worker may see of an environment."""
-    return {
-        name: value for name, value in environment.items() if name in INHERITED or name.startswith("LC_")
-    }
+    return {name: value for name, value in environment.items() if name in INHERITED or name.startswith("LC_")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +82,7 @@ async def start_forked(settings: ForkSettings) -> "ForkedLink":
 class ForkedLink:
     """Implements `WorkerLink` on a socket pair."""
 
-    def __init__(
-        self, process: Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    def __init__(self, process: Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._process = process
         self._reader = reader
         self._writer = writer

@@ -1,0 +1,25 @@
+"""The tools there are: built in, of the patterns, and those that were given in Python. Wired alike in xclaw's
+own process and in a worker's."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xclaw.contracts.artifacts import Pointer
+from xclaw.contracts.tools import Tool
+from xclaw.patterns.toolset import pattern_tools
+from xclaw.tools.deliver import deliver
+from xclaw.tools.files import list_dir, view_file, write_file
+from xclaw.tools.registry import ToolRegistry
+from xclaw.tools.shell import ShellSettings, shell_tool
+
+
+def build_toolbox(
+    find: Callable[[str], Pointer | None], roster: Mapping[str, str], own: Sequence[Tool] = ()
+) -> ToolRegistry:
+    """`find` looks a delivered artifact up; `roster` is every agent that work can be handed to. Raises
+    `UsageError` for a tool of `own` whose name is taken."""
+    patterns = pattern_tools(find, roster)
+    shell = shell_tool(ShellSettings())
+    registry = ToolRegistry([*patterns.values(), view_file, list_dir, write_file, deliver, shell])
+    for tool in own:
+        registry.add(tool)
+    return registry

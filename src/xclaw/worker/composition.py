@@ -1,0 +1,146 @@
+"""From what the runtime told to a run that can go on: the worker's own wiring."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from xclaw.agents.registry import AgentRegistry
+from xclaw.contracts.events import Address, Entry
+from xclaw.contracts.workers import WorkerKind
+from xclaw.loop.state import RunState, fold
+from xclaw.models.embedded.coaching import SmallModelCoaching
+from xclaw.runtime.approvals import Desk
+from xclaw.runtime.assembly import Live
+from xclaw.runtime.driver import Driver
+from xclaw.runtime.grants import GrantFile
+from xclaw.runtime.ledger import TreeLedger
+from xclaw.runtime.services import Services
+from xclaw.runtime.stream import RunLog, TreeStream
+from xclaw.runtime.tree import Node, Tree
+from xclaw.runtime.wire import Begin, Want
+from xclaw.spawn.forked import ForkedLauncher
+from xclaw.spawn.forked_process import ForkSettings, start_forked
+from xclaw.spawn.local import LocalLauncher
+from xclaw.toolbox import build_toolbox
+from xclaw.worker.line import RuntimeLine
+from xclaw.worker.proxies import (
+    LineApprovals,
+    LineApprovalStore,
+    LineJournal,
+    LineModels,
+    LinePlaces,
+)
+from xclaw.workspaces.local import LocalWorkspaces
+from xclaw.workspaces.settings import WorkspaceSettings
+
+TIME_MARGIN_S = 5.0
+"""The runtime ends the run in time; only where it does not, the worker does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a worker needs of the settings."""
+
+    workspace: WorkspaceSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Everything that a worker is told at its birth."""
+
+    begin: Begin
+    own: Sequence[Entry]
+    """The conversation's."""
+    below: Sequence[Entry]
+    """Of the runs below."""
+
+
+def compose(line: RuntimeLine, told: Told, environment: dict[str, str]) -> tuple[Driver, Live]:
+    """The run, as it stands. `environment` is for workers that this one starts."""
+    begin = told.begin
+    journal = LineJournal(line, [*told.own, *told.below])
+    services = _services(line, begin, journal, environment)
+    tree = _tree(line, begin, journal, told)
+    line.flush = tree.stream.flush
+    driver = Driver(services, tree)
+    address = next(entry.address for entry in told.own if entry.address.run_id == begin.run)
+    log = RunLog(tree.stream, address, fold(told.own), begin.seq)
+    live = driver.recall(log, _above(begin, address, tree))
+    live.node.holds_slot = live.node.depth > 0
+    return driver, live
+
+
+def _services(line: RuntimeLine, begin: Begin, journal: LineJournal, environment: dict[str, str]) -> Services:
+    setup = msgspec.convert(begin.setup, Setup)
+    agents = AgentRegistry(begin.agents)
+    workspaces = LocalWorkspaces(setup.workspace)
+    tools = build_toolbox(workspaces.find, agents.roster())
+    settings = ForkSettings(environment)
+    forked = WorkerKind(lambda: start_forked(settings), frozenset(tools.names()), begin.setup)
+
+    async def tell(owner: str, approval_id: str) -> None:
+        """Nobody answers questions here."""
+
+    desk = Desk(
+        store=LineApprovalStore(line),
+        journal=journal,
+        workspaces=workspaces,
+        tools=tools.select,
+        grants=GrantFile(Path("/dev/null")),
+        settings=begin.permissions,
+        base=begin.base,
+        tell=tell,
+        identity=lambda name: name,
+    )
+    return Services(
+        journal=journal,
+        models=LineModels(line, begin.chains),
+        agents=agents,
+        tools=tools,
+        workspaces=workspaces,
+        launchers={"local": LocalLauncher(), "forked": ForkedLauncher()},
+        coaching=SmallModelCoaching(),
+        settings=begin.settings,
+        owner=begin.owner,
+        owner_alive=lambda owner: owner == begin.owner,
+        memory_root=begin.memory_root,
+        approvals=LineApprovals(line, desk),
+        workers={"forked": forked},
+    )
+
+
+def _tree(line: RuntimeLine, begin: Begin, journal: LineJournal, told: Told) -> Tree:
+    async def above(node: Node, agent: str, text: str) -> None:
+        await line.question(
+            lambda number, _: Want(id=number, what="admit", run=node.run_id, agent=agent, text=text)
+        )
+
+    tree = Tree(
+        told.own[-1].address.root_id,
+        begin.session,
+        TreeStream(journal),
+        begin.settings,
+        LinePlaces(line),
+        begin.models,
+        begin.dialect,
+        begin.worker_timeout_s,
+        begin.channel,
+        above=above,
+    )
+    tree.recall([*(entry for entry in told.own if entry.address.run_id == begin.run), *told.below])
+    return tree
+
+
+def _above(begin: Begin, address: Address, tree: Tree) -> Node | None:
+    """Those above, by name: they are elsewhere, and only their bounds count here."""
+    left, node = begin.left, None
+    for depth, (run_id, agent) in enumerate(begin.above):
+        place = Address(run_id, address.root_id, node.run_id if node else "", begin.session)
+        ledger = TreeLedger(None, max_tokens=left.tokens, max_usd=left.usd, max_calls=left.calls)
+        node = Node(run_id, agent, depth, RunLog(tree.stream, place, RunState()), ledger, node)
+    if node is not None and begin.left_s is not None:
+        node.deadline = asyncio.get_running_loop().time() + begin.left_s + TIME_MARGIN_S
+    return node

@@ -410,3 +410,48 @@ def test_a_gateway_that_a_chat_started_ends_when_nobody_needs_it(play: Callable[
         assert find(xclaw.home) is None
 
     play(scene)
+
+
+def test_a_chat_that_comes_in_the_middle_of_an_answer_shows_all_of_it(play: Callable[[Scene], None]) -> None:
+    """SPEC A4."""
+
+    async def scene(xclaw: Xclaw, provider: FakeProvider, env: dict[str, str]) -> None:
+        go_on = asyncio.Event()
+        provider.queue(Raw(delta("Half an "), Until(go_on), delta("answer."), delta(finish="stop")))
+        async with served(xclaw, env=env), at_terminal(xclaw, env=env) as one:
+            await one.expect(PROMPT)
+            one.type("first")
+            await one.expect("Half an ")
+            async with at_terminal(xclaw, env=env) as other:
+                await other.expect(PROMPT)
+                go_on.set()
+                await other.expect("Half an answer.")
+                await one.expect("answer.")
+                assert other.text.count("Half") == 1
+
+    play(scene)
+
+
+def test_ctrl_c_leaves_a_chat_that_cannot_reach_its_gateway(play: Callable[[Scene], None]) -> None:
+    async def scene(xclaw: Xclaw, _provider: FakeProvider, env: dict[str, str]) -> None:
+        elsewhere = {**env, "XCLAW_GATEWAY_TOKEN": "t" * 20}
+        async with at_terminal(xclaw, "--gateway", "http://127.0.0.1:9", env=elsewhere) as chat:
+            await chat.expect("cannot be reached")
+            chat.press(b"\x03")
+            assert await chat.ended() == 130
+
+    play(scene)
+
+
+def test_a_message_that_is_too_long_is_refused_and_the_chat_goes_on(play: Callable[[Scene], None]) -> None:
+    """One whose frame is longer than the gateway takes would cost the connection."""
+
+    async def scene(xclaw: Xclaw, provider: FakeProvider, env: dict[str, str]) -> None:
+        provider.queue(Text("Short."))
+        process = await xclaw.start("chat", env=env, stdin=asyncio.subprocess.PIPE)
+        out, err = await process.communicate(b"x" * 1_000_001 + b"\nhi\n")
+        assert process.returncode == 2
+        assert b"the gateway takes 1,000,000" in err
+        assert b"Short." in out
+
+    play(scene)

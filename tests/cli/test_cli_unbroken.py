@@ -260,6 +260,22 @@ def test_text_that_a_slow_client_never_got_before_an_event_is_shown_with_the_who
     assert line.screen.turns == ["one two three"]
 
 
+def test_text_before_an_event_that_came_while_nobody_listened_is_not_lost() -> None:
+    """All of it was streamed after a restart, and before the client was back."""
+    line = Line()
+    line.store(STARTED)
+    line.store(turn_started(1))
+    line.cut()
+    line.store(RunResumed("p2"))
+    line.store(turn_started(1))
+    line.stream("one ")
+    line.store(Warned("queued", "something"))
+    line.stream("two")
+    line.connect()
+    line.store(answered(1, "one two"))
+    assert line.screen.turns == ["one two"]
+
+
 def test_coalesced_text_that_overlaps_what_was_shown_adds_only_what_is_new() -> None:
     line = Line()
     line.store(STARTED)

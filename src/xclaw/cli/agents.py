@@ -61,10 +61,17 @@ def _show(agent: "Agent", *, as_json: bool) -> None:
         "turns": "the default" if limits.max_turns is None else str(limits.max_turns),
         "time": "the default" if limits.timeout_s is None else f"{limits.timeout_s:g} s",
         "hands work out": "yes" if agent.orchestrator else "no",
+        "permissions": "; ".join([agent.permission_mode, *_rules(agent)]),
     }
     for label, value in rows.items():
         print(f"{label:15} {one_line(value, 300)}")
     print(f"\n{printable(agent.instructions).strip()}")
+
+
+def _rules(agent: "Agent") -> list[str]:
+    rules = agent.rules
+    lists = (("allow", rules.allow), ("ask", rules.ask), ("deny", rules.deny))
+    return [f"{kind} {', '.join(written)}" for kind, written in lists if written]
 
 
 def _form(agent: "Agent") -> dict[str, object]:
@@ -78,6 +85,9 @@ def _form(agent: "Agent") -> dict[str, object]:
         "timeout_s": agent.limits.timeout_s,
         "isolation": agent.isolation,
         "permission_mode": agent.permission_mode,
+        "allow": list(agent.rules.allow),
+        "ask": list(agent.rules.ask),
+        "deny": list(agent.rules.deny),
         "memory": agent.memory,
         "orchestrator": agent.orchestrator,
         "instructions": agent.instructions,

@@ -4,7 +4,7 @@ import asyncio
 import concurrent.futures
 import threading
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -20,7 +20,7 @@ class Background(Generic[Inside]):
         self._ready: concurrent.futures.Future[Inside] = concurrent.futures.Future()
         self._thread = threading.Thread(target=self._live, name="xclaw-background")
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._leave: asyncio.Event | None = None
+        self._task: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
 
     def __enter__(self) -> Self:
@@ -68,12 +68,14 @@ class Background(Generic[Inside]):
 
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._leave = asyncio.Event()
-        async with self._opening() as inside:
-            self._ready.set_result(inside)
-            await self._leave.wait()
+        self._task = asyncio.current_task()
+        with suppress(asyncio.CancelledError):  # it is how this ends
+            async with self._opening() as inside:
+                self._ready.set_result(inside)
+                await asyncio.get_running_loop().create_future()
 
     def _end(self) -> None:
-        if self._loop is not None and self._leave is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._leave.set)
+        if self._loop is not None and self._task is not None:
+            with suppress(RuntimeError):  # it has ended by itself
+                self._loop.call_soon_threadsafe(self._task.cancel)
         self._thread.join()

@@ -15,7 +15,7 @@ from xclaw.cli.talk import Ended, Standing, Talk
 from xclaw.contracts.approvals import Answer
 from xclaw.contracts.errors import XclawError
 from xclaw.contracts.events import Entry
-from xclaw.gateway.wire import Say, ServerFrame
+from xclaw.gateway.wire import Hello, Say, ServerFrame
 
 
 class Finder(Protocol):
@@ -95,9 +95,9 @@ class Client:
 
     # --- Listener of the link
 
-    def connected(self) -> None:
+    def connected(self, hello: Hello) -> None:
         self._connected.set()
-        self.talk.connected()
+        self.talk.connected(hello)
 
     def heard(self, frame: ServerFrame) -> None:
         self.talk.heard(frame)

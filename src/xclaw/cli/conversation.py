@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from xclaw.cli.typed_ahead import Typing
     from xclaw.contracts.approvals import Approval
 
+YOUR_OWN = frozenset({"refused", "bad_request", "not_found", "too_large", "not_allowed"})
+"""Codes of what the user can put right."""
 WHILE_WORKING: dict[str, Manner] = {"/steer": "steer", "/interrupt": "interrupt"}
 
 
@@ -149,7 +151,7 @@ class Conversation:
             complain(ended.reason or ended.code)
             if self._presses:
                 return INTERRUPTED
-            return MISUSED if ended.code in ("refused", "bad_request", "not_found") else FAILED
+            return MISUSED if ended.code in YOUR_OWN else FAILED
         self._spend += ended.result.spend
         if ended.result.outcome != "success":
             reason = f": {one_line(ended.result.reason, 500)}" if ended.result.reason else ""

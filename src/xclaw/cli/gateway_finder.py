@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 TOKEN_VARIABLE = "XCLAW_GATEWAY_TOKEN"
 LOG_FILE = "gateway.log"
 LOG_TAIL_BYTES = 4_000
+MAX_LOG_BYTES = 10_000_000
+"""A log that has grown past this is put aside when a gateway starts; the one before it is dropped."""
 IDLE_EXIT_S = 600.0
 """A gateway that a chat started stops when nobody has needed it for so long."""
 POLL_S = 0.05
@@ -72,6 +75,7 @@ class HomeGateway:
         self._flags = flags
         self._check = check
         self._note = note
+        self._workspace = ""
         self._served = False
         """The one that was found last does not belong to a chat."""
 
@@ -79,6 +83,12 @@ class HomeGateway:
         """Raises `UsageError` and `XclawError` when none can be started, or the one that runs does not do."""
         running = await self._running()
         self._check(running)
+        if self._workspace not in ("", running.workspace):
+            raise UsageError(
+                f"the gateway of this home works in {running.workspace} now, not in {self._workspace}: what this "
+                "chat was about is not there. Begin another: xclaw"
+            )
+        self._workspace = running.workspace
         self._served = "--idle-exit" not in running.options
         return Reach(running.url, owner_token(self._settings))
 
@@ -148,6 +158,9 @@ async def start(settings: "Settings", flags: Sequence[str]) -> Running | None:
     """
     log = log_of(settings)
     settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(OSError):
+        if log.stat().st_size > MAX_LOG_BYTES:
+            log.replace(log.with_suffix(".log.1"))
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         began = os.fstat(descriptor).st_size

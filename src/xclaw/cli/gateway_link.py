@@ -25,9 +25,10 @@ TOLD_AFTER_S = 0.5
 """A gateway that answers sooner was never missed."""
 HEARTBEAT_S = 20.0
 CONNECT_S = 10.0
+CLOSE_S = 1.0
+"""A gateway that does not say goodbye for so long is left without."""
 TOKEN_REVOKED = 4401
 TOO_MANY_BAD_FRAMES = 1008
-TOO_LARGE = 1009
 FATAL = {
     TOKEN_REVOKED: "the token was revoked or has expired. Ask for a new one, and set XCLAW_GATEWAY_TOKEN.",
     TOO_MANY_BAD_FRAMES: "the gateway did not understand this xclaw. Are both of the same version?",
@@ -50,7 +51,7 @@ class Reach:
 class Listener(Protocol):
     """Hears what comes over the link. Called on the event loop; never blocks."""
 
-    def connected(self) -> None:
+    def connected(self, hello: Hello) -> None:
         """Up, for the first time or again: say now what must be said on every connection."""
         ...
 
@@ -120,18 +121,22 @@ class GatewayLink:
         try:
             async with asyncio.timeout(CONNECT_S):
                 socket = await http.ws_connect(
-                    f"{reach.url}/ws", headers=reach.headers, heartbeat=HEARTBEAT_S, max_msg_size=0
+                    f"{reach.url}/ws",
+                    headers=reach.headers,
+                    heartbeat=HEARTBEAT_S,
+                    max_msg_size=0,
+                    timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),  # pyright: ignore[reportCallIssue] - attrs, made at run time
                 )
         except aiohttp.WSServerHandshakeError as error:
             if error.status in (400, 401, 403, 404):
                 raise UsageError(_refused(reach, error.status)) from None
             raise
         async with socket:
-            _check_version(await socket.receive(CONNECT_S))
+            hello = _greeting(await socket.receive(CONNECT_S))
             self._back()
             self._outgoing = asyncio.Queue()
             self._socket = socket
-            self._listener.connected()
+            self._listener.connected(hello)
             sender = asyncio.create_task(self._send_all(socket))
             try:
                 await self._listen(socket)
@@ -141,10 +146,6 @@ class GatewayLink:
                 self._listener.cut()
         if socket.close_code in FATAL:
             raise UsageError(FATAL[socket.close_code])
-        if socket.close_code == TOO_LARGE:
-            raise UsageError(
-                "the message is longer than the gateway takes. Send less, or files by their path."
-            )
         self._lost_at, self._told = asyncio.get_running_loop().time(), True
         self._note("the connection to the gateway was lost; connecting again")
         return True
@@ -183,8 +184,8 @@ class GatewayLink:
         self._lost_at, self._told = None, False
 
 
-def _check_version(message: aiohttp.WSMessage) -> None:
-    """Raises `UsageError` unless the first frame greets in our version."""
+def _greeting(message: aiohttp.WSMessage) -> Hello:
+    """The first frame. Raises `UsageError` unless it greets in our version."""
     if message.type is not aiohttp.WSMsgType.TEXT:
         raise aiohttp.ClientConnectionError("it closed the connection at once")
     try:
@@ -197,11 +198,15 @@ def _check_version(message: aiohttp.WSMessage) -> None:
             f"the gateway (xclaw {theirs}) speaks another version than this xclaw. Update the older of them, "
             "then start the gateway again: xclaw serve --stop"
         )
+    return hello
 
 
 def _refused(reach: Reach, status: int) -> str:
     if status == 401:
-        return f"{reach.url} does not accept this token. Set XCLAW_GATEWAY_TOKEN to one that it gave out."
+        return (
+            f"{reach.url} does not accept this token. Set XCLAW_GATEWAY_TOKEN to one that it gave out; for the "
+            "gateway of this home, leave it unset."
+        )
     if status == 404:
         return f"{reach.url} is no gateway of xclaw."
     return f"{reach.url} refused the connection (status {status}). Its `allowed_hosts` must name it."

@@ -244,9 +244,18 @@ async def _gone(settings: "Settings", pid: int) -> None:
 
     while True:
         running = running_gateway(settings)
-        if running is None or running.pid not in (0, pid):
+        if (running is None and not _lives(pid)) or (running is not None and running.pid not in (0, pid)):
             return
         await asyncio.sleep(POLL_S)
+
+
+def _lives(pid: int) -> bool:
+    """Whether a process is there that has not ended; one whose parent has not noticed its end has."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state not in ("Z", "X")
 
 
 def _form(running: "Running") -> dict[str, object]:

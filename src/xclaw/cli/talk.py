@@ -27,6 +27,7 @@ from xclaw.gateway.wire import (
     DeltaFrame,
     ErrorFrame,
     EventFrame,
+    Hello,
     ReplyFrame,
     Say,
     SayAccepted,
@@ -34,6 +35,7 @@ from xclaw.gateway.wire import (
     Unwatch,
     Watch,
     Watching,
+    encode,
 )
 
 REMEMBERED_ENDS = 256
@@ -117,6 +119,8 @@ class Talk:
         self._running = ""
         """The root that goes on."""
         self._is_up = False
+        self._limit: int | None = None
+        """Bytes of the longest message that the gateway takes."""
         self._held: list[ServerFrame] | None = None
         """Frames that wait until what went before is known."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -131,7 +135,16 @@ class Talk:
 
     def ask(self, say: Say) -> Asked:
         """Say something; it is said again on each connection until it was accepted."""
-        asked = self._asked[say.client_id] = Asked(say)
+        asked = Asked(say)
+        size = len(encode(say).encode())
+        if self._limit is not None and size > self._limit:
+            reason = (
+                f"the message has {size:,} bytes, the gateway takes {self._limit:,}. Put files into the workspace "
+                "and name their paths instead."
+            )
+            asked.ended.set_result(Ended(code="too_large", reason=reason))
+            return asked
+        self._asked[say.client_id] = asked
         if self._is_up and self._unbroken.last_id is not None:
             self._send(say)
         return asked
@@ -161,8 +174,8 @@ class Talk:
                 asked.ended.set_exception(error)
         self._asked.clear()
 
-    def connected(self) -> None:
-        self._is_up = True
+    def connected(self, hello: Hello) -> None:
+        self._is_up, self._limit = True, hello.max_message_bytes
         self._watch()
         if self._unbroken.last_id is not None:
             self._say_again()

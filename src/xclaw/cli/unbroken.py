@@ -98,11 +98,11 @@ class _Turn:
             case RunResumed():
                 self.repeated, self.broken, self.parted = 0 if self.shown else None, False, False
             case TurnStarted() if self.repeated is not None:
-                self.repeated, self.broken = 0, False
+                self.repeated, self.broken, self.parted = 0, False, False
             case TurnStarted() | AttemptFailed() | RunEnded():
                 self.clear()
             case _:
-                self.parted = self.parted or bool(self.shown)
+                self.parted = True
         return []
 
     def _append(self, text: str) -> list[Piece]:

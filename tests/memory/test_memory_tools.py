@@ -12,15 +12,16 @@ from xclaw.contracts.errors import ToolFailed
 from xclaw.contracts.memory import Whose, whose_session
 from xclaw.contracts.scope import Scope, current_scope
 from xclaw.contracts.tools import Tool
+from xclaw.memory.knowledge_tool import KNOWLEDGE_TOOLS
 from xclaw.memory.pad_tools import SCRATCHPAD_TOOLS, scratchpad_tools
 from xclaw.memory.scratchpad import FileScratchpad
-from xclaw.memory.tools import MEMORY_TOOLS, memory_tools
+from xclaw.memory.tools import MEMORY_TOOLS
+from xclaw.memory.toolset import stored_tools
 from xclaw.tools.registry import ToolRegistry
 
 
 def tools_in(root: Path) -> dict[str, Tool]:
-    made = (*memory_tools(memory_in(root)), *scratchpad_tools(FileScratchpad(settings_in(root))))
-    return {tool.spec.name: tool for tool in made}
+    return {tool.spec.name: tool for tool in stored_tools(settings_in(root), None)}
 
 
 def call(root: Path, name: str, arguments: Mapping[str, object], **who: str) -> str:
@@ -33,7 +34,7 @@ def scope_of(user: str, conversation: str, root_id: str = "root") -> Scope:
 
 def test_the_names_are_those_of_the_tools_and_a_registry_takes_them(tmp_path: Path) -> None:
     tools = tools_in(tmp_path)
-    assert tuple(tools) == (*MEMORY_TOOLS, *SCRATCHPAD_TOOLS)
+    assert tuple(tools) == (*MEMORY_TOOLS, *SCRATCHPAD_TOOLS, *KNOWLEDGE_TOOLS)
     assert ToolRegistry(tools.values()).names() == tuple(tools)
 
 

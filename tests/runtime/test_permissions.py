@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from xclaw.contracts.agents import Agent
+from xclaw.contracts.errors import UsageError
 from xclaw.contracts.permissions import Effect, Level, PermissionMode, Permissions, Rules, parse_rule
 from xclaw.runtime.permissions import (
     PermissionSettings,
@@ -414,6 +415,13 @@ def test_allow_shell_is_a_rule_like_any_other() -> None:
     assert kind(Permissions((level,)), shell("ls")) == "allow"
     assert names_tool(Rules(ask=("Bash(git:*)",)), "shell")
     assert not names_tool(Rules(ask=("*",), deny=("shell",)), "shell")
+
+
+def test_what_is_no_rule_of_an_agent_s_in_python_is_refused_before_it_runs() -> None:
+    with pytest.raises(UsageError, match=r"rules of a: 'shell\(' is no rule"):
+        narrowed(chain(), agent("a", deny=("shell(",)))
+    with pytest.raises(UsageError, match="rules of settings"):
+        settings_level(PermissionSettings(allow=("",)), allow_shell=False)
 
 
 def test_nothing_runs_where_nothing_is_known() -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from xclaw.contracts.agents import Agent
+from xclaw.contracts.errors import UsageError
 from xclaw.contracts.permissions import (
     Effect,
     Kind,
@@ -57,17 +58,30 @@ _ALLOWED = Verdict("allow", "")
 
 
 def settings_level(settings: PermissionSettings, *, allow_shell: bool) -> Level:
-    """The first of every chain. `allow_shell` is short for a rule that allows the shell."""
+    """The first of every chain. `allow_shell` is short for a rule that allows the shell. Raises
+    `UsageError` for what is no rule."""
     allow = (*settings.allow, "shell") if allow_shell else settings.allow
     mode: PermissionMode = "default" if settings.mode == "bubble" else settings.mode
-    return Level(SETTINGS, mode, Rules(allow, settings.ask, settings.deny))
+    return Level(SETTINGS, mode, _checked(Rules(allow, settings.ask, settings.deny), SETTINGS))
 
 
 def narrowed(above: Permissions, agent: Agent) -> Permissions:
-    """What `agent` may do below `above`. A level that says nothing is left out."""
+    """What `agent` may do below `above`. A level that says nothing is left out. Raises `UsageError` for
+    what is no rule."""
     if agent.permission_mode == "bubble" and agent.rules == Rules():
         return above
-    return Permissions((*above.levels, Level(agent.name, agent.permission_mode, agent.rules)))
+    rules = _checked(agent.rules, agent.name)
+    return Permissions((*above.levels, Level(agent.name, agent.permission_mode, rules)))
+
+
+def _checked(rules: Rules, whose: str) -> Rules:
+    """The rules, if they are. Those of files were checked where they stand, those of Python were not."""
+    for rule in (*rules.allow, *rules.ask, *rules.deny):
+        try:
+            parse_rule(rule)
+        except ValueError as failure:
+            raise UsageError(f"rules of {whose}: {failure}") from None
+    return rules
 
 
 def effective_mode(permissions: Permissions) -> PermissionMode:

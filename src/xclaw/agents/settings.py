@@ -7,6 +7,7 @@ COORDINATION_TOOLS = (
     "delegate",
     "debate",
     "pipeline",
+    "create_team",
     "spawn",
     "wait",
     "send_message",

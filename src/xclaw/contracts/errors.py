@@ -14,6 +14,7 @@ XclawError
 +-- ToolFailed            a tool call failed; the text goes to the model
 +-- LimitReached          a bound of the run or its tree
 +-- SpawnRefused          a child may not start; the text goes to the model
++-- Deadlock              everybody of a team waits for somebody else; ends the run
 +-- JournalError          events could not be made durable
     +-- Fenced            another process owns the run now
 """
@@ -118,6 +119,10 @@ class LimitReached(XclawError):
 
 class SpawnRefused(XclawError):
     """A child may not start: unknown agent, depth, width, budget, breaker or cancellation."""
+
+
+class Deadlock(XclawError):
+    """A member of a team waits for mail that nobody is left to write. The text names who waits for what."""
 
 
 class JournalError(XclawError):

@@ -50,5 +50,9 @@ def pipeline_session(session_id: str, step: int, task_id: str) -> str:
     return f"{session_id}:pipe:step{step}:{task_id}"
 
 
+def teammate_session(session_id: str, team: str, worker: str, task_id: str) -> str:
+    return f"{session_id}:team:{team}:{worker}:{task_id}"
+
+
 def team_session(session_id: str, role: str) -> str:
     return f"team:{role}:{session_id}"

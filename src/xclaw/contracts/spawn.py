@@ -6,6 +6,7 @@ from typing import Protocol
 
 from xclaw.contracts.results import Result
 from xclaw.contracts.tasks import Context, Task
+from xclaw.contracts.teams import Membership, TeamLead
 
 
 class Child(Protocol):
@@ -79,7 +80,8 @@ class Spawn(Protocol):
 
     async def send(self, to: str, text: str) -> str:
         """Have a running background child read `text` at its next turn; answers its id. `to` is an id,
-        its beginning, or the name of an agent of which one child runs.
+        its beginning, or the name of an agent of which one child runs. Also "lead", whoever started this
+        run; and in a team the name of a member, or "all": these read it as data, and are answered by name.
 
         Journaled before it is on its way: a crash loses no mail and delivers none twice. Raises
         `SpawnRefused` when nobody or several are meant.
@@ -88,6 +90,14 @@ class Spawn(Protocol):
 
     async def stop(self, to: str, reason: str) -> tuple[str, Result]:
         """End a running background child, named as in `send`, and take its result. Raises `SpawnRefused`."""
+        ...
+
+    def membership(self) -> Membership:
+        """Of this run in its team. Raises `SpawnRefused` when it is in none."""
+        ...
+
+    def team(self) -> TeamLead:
+        """Of the members that this call has started."""
         ...
 
     def context_tokens(self, context: Context) -> int:

@@ -5,8 +5,9 @@ from typing import Literal
 
 from xclaw.contracts.agents import Isolation, Limits
 from xclaw.contracts.artifacts import Pointer
+from xclaw.contracts.teams import Seat
 
-Mode = Literal["delegate", "debate", "pipeline", "spawn"]
+Mode = Literal["delegate", "debate", "pipeline", "spawn", "team"]
 
 Context = Literal["none", "brief", "files", "fork"]
 """What a child is given beside its task: nothing, a digest of its parent's conversation, artifacts to
@@ -34,3 +35,5 @@ class Task:
     isolation: Isolation | None = None
     """The kind of sub-agent; None: what its agent's definition says."""
     context: Context = "none"
+    seat: Seat | None = None
+    """Its place in a team; its `key` is then its name there."""

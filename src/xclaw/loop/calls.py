@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 from itertools import groupby
 
-from xclaw.contracts.errors import Fenced, JournalError, LimitReached, SpawnRefused, ToolFailed
+from xclaw.contracts.errors import Deadlock, Fenced, JournalError, LimitReached, SpawnRefused, ToolFailed
 from xclaw.contracts.events import ToolCallEnded, ToolCallStarted
 from xclaw.contracts.messages import ToolCall
 from xclaw.contracts.tools import Tool, ToolContext, ToolOutput
@@ -18,8 +18,9 @@ CUT = (
     "Make it smaller: split the content over several calls."
 )
 
-WRITING_TOOLS = frozenset({"write_file", "deliver"})
-"""Harmless to repeat, but a later call of the same answer may read what they write."""
+LONE_TOOLS = frozenset({"write_file", "deliver", "wait_for_mail"})
+"""Harmless to repeat, but in their place: a later call of the same answer may read what they write, and
+mail is waited for once an earlier call has sent the question."""
 
 
 async def run_calls(parts: Parts) -> None:
@@ -39,7 +40,7 @@ async def run_calls(parts: Parts) -> None:
 
 def _group_key(parts: Parts, call: ToolCall) -> str:
     tool = parts.tools.get(call.name)
-    together = tool is None or (tool.replayable and call.name not in WRITING_TOOLS)
+    together = tool is None or (tool.replayable and call.name not in LONE_TOOLS)
     return "together" if together else call.id
 
 
@@ -82,7 +83,7 @@ async def _output_of(parts: Parts, call: ToolCall, watch: _Stopwatch) -> ToolOut
         return ToolOutput(_late(tool, failure), ok=False)
     except (ToolFailed, SpawnRefused, LimitReached) as failure:
         return ToolOutput(f"error: {failure}", ok=False)
-    except (Fenced, JournalError):
+    except (Fenced, JournalError, Deadlock):
         raise
     except Exception as failure:  # noqa: BLE001 - the boundary of a call: a tool's bug ends the call only
         return ToolOutput(_bug(tool, failure), ok=False)

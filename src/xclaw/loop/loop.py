@@ -6,7 +6,7 @@ on exactly where its last durable event left it, and a finished model call is ne
 
 import asyncio
 
-from xclaw.contracts.errors import AllModelsFailed, ContextTooLong, LimitReached, ModelError
+from xclaw.contracts.errors import AllModelsFailed, ContextTooLong, Deadlock, LimitReached, ModelError
 from xclaw.contracts.events import MessageAdded, ModelAnswered, TurnStarted, Warned
 from xclaw.contracts.messages import AssistantMessage, ToolCall, ToolMessage
 from xclaw.contracts.models import ModelReply
@@ -35,6 +35,8 @@ async def run_loop(parts: Parts) -> Ending:
             ending = await _step(parts)
         except LimitReached as limit:
             ending = Ending("over_budget", parts.state.findings(), str(limit))
+        except Deadlock as deadlock:
+            ending = Ending("stuck", parts.state.findings(), str(deadlock))
         except (AllModelsFailed, ModelError) as failure:
             ending = Ending("error", parts.state.findings(), str(failure))
         if ending is not None:

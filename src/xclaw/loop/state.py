@@ -12,6 +12,7 @@ from xclaw.contracts.events import (
     ApprovalAsked,
     ArtifactDelivered,
     AttemptFailed,
+    BoardChanged,
     ChildEnded,
     ChildSpawned,
     Compacted,
@@ -32,13 +33,14 @@ from xclaw.contracts.messages import AssistantMessage, ChatMessage, ToolCall, To
 from xclaw.contracts.results import Result
 from xclaw.contracts.tokens import estimate_tokens
 from xclaw.contracts.usage import Spend, spend_of_call
+from xclaw.loop.exchange import Exchange
 from xclaw.loop.questions import Questions
 from xclaw.loop.repeats import RepeatGuard, Verdict
 from xclaw.loop.sizes import message_tokens
 
 INTERRUPTED = "error: the call was interrupted; whether it took effect is unknown"
 
-WAITING_TOOLS = frozenset({"wait"})
+WAITING_TOOLS = frozenset({"wait", "wait_for_mail"})
 """Asking again whether others are done is no sign of being stuck, and no work."""
 _SEVERITY: list[Verdict] = ["ok", "warn", "stuck"]
 
@@ -64,8 +66,7 @@ class RunState:
         self.artifacts: dict[str, Pointer] = {}
         """What the run may read and hand on, by path."""
         self.delivered: list[Pointer] = []
-        self.sent: dict[str, MailSent] = {}
-        """Mail that this run sent, by its id."""
+        self.exchange = Exchange()
         self.effects = self.corrections = self.compactions = 0
         """`effects`: tool calls that succeeded and may have changed something. `corrections`: how often in
         a row the run was told that its reply had the wrong form."""
@@ -156,8 +157,8 @@ class RunState:
                 self.delivered.append(event.pointer)
             case ApprovalAsked() | ApprovalAnswered():
                 self.questions.note(event)
-            case MailSent():
-                self.sent[event.mail_id] = event
+            case MailSent() | BoardChanged():
+                self.exchange.note(event)
             case RunResumed():
                 self._resume()
             case Warned(code="parse_failed"):
@@ -175,6 +176,7 @@ class RunState:
         self.started_event, self.ended = event, None
         self.turn = self.waits = self.corrections = self.compactions = self.effects = 0
         self.children, self.child_results, self.taken_by, self.delivered = {}, {}, {}, []
+        self.exchange = Exchange()
         self.questions = Questions()
         self.spend = event.route.spend if event.route else Spend()
         self.verdict, self._guard = "ok", RepeatGuard()
@@ -193,6 +195,7 @@ class RunState:
 
     def _answered(self, event: ModelAnswered) -> None:
         self.open_turn, self.finish, self.malformed = None, event.finish, False
+        self.exchange.note(event)
         self.spend += spend_of_call(event.usage, event.cost_usd)
         self._append(event.message)
         self.turn_calls = event.message.tool_calls
@@ -233,6 +236,7 @@ class RunState:
 
     def _added(self, event: MessageAdded) -> None:
         message = UserMessage(event.text, event.origin)
+        self.exchange.note(event)
         if event.origin == "runtime" and isinstance(self.messages[-1], AssistantMessage):
             self.corrections += 1
         if self.pending:

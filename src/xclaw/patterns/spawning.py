@@ -129,7 +129,7 @@ class WaitTool:
 
 
 class SendMessageTool:
-    """Has a running background child read a text at its next turn."""
+    """Has others read a text at their next turn: background children, team mates, the lead."""
 
     replayable: bool = True
     """The same call finds the message that it had sent."""
@@ -138,12 +138,15 @@ class SendMessageTool:
     def __init__(self) -> None:
         self.spec = ToolSpec(
             "send_message",
-            "Tell a background agent something while it works: a correction, a finding, a further wish. It "
-            "reads it at its next turn.",
+            "Tell another agent something while it works: a correction, a finding, a question. It is read at "
+            "its next turn. Of a team, to a member, to all or to the lead; else to an agent that you started.",
             {
                 "type": "object",
                 "properties": {
-                    "to": {"type": "string", "description": "Its agent_id, or its name if only one runs"},
+                    "to": {
+                        "type": "string",
+                        "description": "A member's name, all, lead; or an agent_id, or a name if only one runs",
+                    },
                     "message": {"type": "string", "description": "What it should know or do"},
                 },
                 "required": ["to", "message"],
@@ -155,10 +158,10 @@ class SendMessageTool:
         to = text_argument(arguments, "to", '"c0ffee..."')
         message = text_argument(arguments, "message", '"Use Python 3.11 only"')
         try:
-            run_id = await context.spawn.send(to, message)
+            receiver = await context.spawn.send(to, message)
         except SpawnRefused as error:
             raise ToolFailed(str(error)) from None
-        return ToolOutput(json.dumps({"agent_id": run_id, "status": "sent"}))
+        return ToolOutput(json.dumps({"to": receiver, "status": "sent"}, ensure_ascii=False))
 
 
 class StopTool:

@@ -86,6 +86,10 @@ def _assemble(
     tree.nodes[node.run_id] = node
     children = Children(services, tree, node, workspace, launch)
     node.steer = children.steer
+    bounds = _bounds(services, agent, started.limits, coached=is_coached(model, started.dialect))
+    children.max_turns = bounds.max_turns
+    if started.task is not None and started.task.seat is not None:
+        children.sit(started.task.seat, started.parent_call_id)
     for mail in tree.mail.collect(node.run_id):
         children.steer(as_message(mail))
     coached = is_coached(model, started.dialect)
@@ -102,7 +106,7 @@ def _assemble(
         workspace=workspace,
         inbox=children,
         gate=CallGate(services.approvals, tree, node, workspace),
-        bounds=_bounds(services, agent, started.limits, coached=coached),
+        bounds=bounds,
         spawn_for=lambda call_id: CallSpawn(children, call_id),
         board=lambda: (
             coached_note(services, agent, log.state) if coached else board_text(log.state, ledger.left())

@@ -5,16 +5,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from xclaw.contracts.errors import JournalError, SpawnRefused
-from xclaw.contracts.events import MailSent
 from xclaw.contracts.results import Result
 from xclaw.contracts.spawn import AgentState, Child
 from xclaw.contracts.tasks import Context, Task
 from xclaw.runtime.background import context_tokens
 from xclaw.runtime.children import Children
-from xclaw.runtime.mail import as_message
+from xclaw.runtime.mail import MAIL_CHARACTERS
+from xclaw.runtime.post import Letter, deliver, receivers
+from xclaw.runtime.team_ports import LeadPort, MemberPort
 
 TASK_CHARACTERS = 120
-MAIL_CHARACTERS = 20_000
 
 
 class CallSpawn:
@@ -97,21 +97,25 @@ class CallSpawn:
 
     async def send(self, to: str, text: str) -> str:
         children = self._children
-        mail_id = f"mail_{self._call_id}"
-        sent = children.node.log.state.sent.get(mail_id)
-        if sent is not None:  # this very call, before a crash
-            return sent.to_run_id
         if len(text) > MAIL_CHARACTERS:
             raise SpawnRefused(f"a message has at most {MAIL_CHARACTERS} characters; put more into a file")
-        child = self._running(to)
-        mail = MailSent(mail_id, child.run_id, text, "agent")
-        children.node.log.record(mail)
-        node = children.tree.nodes.get(child.run_id)
-        if node is not None and node.steer is not None:
-            node.steer(as_message(mail))
-        else:
-            children.tree.mail.keep(mail)
-        return child.run_id
+        mail_id = f"mail_{self._call_id}"
+        sent = children.node.log.state.exchange.sent.get(f"{mail_id}_0")
+        if sent is not None:  # this very call, before a crash
+            return sent.to or sent.to_run_id
+        letters = receivers(children, to)
+        if letters is None:
+            child = self._running(to)
+            letters = [Letter(child.run_id, child.run_id, "agent")]
+        for number, letter in enumerate(letters):
+            deliver(children, letter, f"{mail_id}_{number}", text)
+        return ", ".join(letter.name for letter in letters)
+
+    def membership(self) -> MemberPort:
+        return MemberPort(self._children, self._call_id)
+
+    def team(self) -> LeadPort:
+        return LeadPort(self._children, self._call_id)
 
     async def stop(self, to: str, reason: str) -> tuple[str, Result]:
         children = self._children

@@ -9,13 +9,23 @@ from xclaw.contracts.agents import Agent, Isolation
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.errors import SpawnRefused
 from xclaw.contracts.events import ChildEnded, ChildSpawned, Event, MessageAdded, Warned
-from xclaw.contracts.ids import child_run_id, debate_session, delegate_session, pipeline_session
+from xclaw.contracts.ids import (
+    child_run_id,
+    debate_session,
+    delegate_session,
+    pipeline_session,
+    teammate_session,
+)
 from xclaw.contracts.results import Result
 from xclaw.contracts.spawn import Child
 from xclaw.contracts.tasks import Task
+from xclaw.contracts.teams import Seat
 from xclaw.contracts.workspaces import Workspace
+from xclaw.runtime.clocks import stopped_clock
+from xclaw.runtime.mail import Mailbox
 from xclaw.runtime.notifications import notification
 from xclaw.runtime.services import Services
+from xclaw.runtime.team import Place, Team
 from xclaw.runtime.tree import Node, Tree, without_slot
 
 LaunchChild = Callable[[Node, ChildSpawned], Child]
@@ -34,8 +44,11 @@ class Children:
         self.workspace = workspace
         self._launch = launch
         self._background: dict[str, tuple[Child, asyncio.Task[Result]]] = {}
-        self._steering: list[MessageAdded] = []
-        self._steered = asyncio.Event()
+        self._mailbox = Mailbox()
+        self.team: Team | None = None
+        self.place: Place | None = None
+        """Of a member in its team."""
+        self.max_turns = 0
 
     def start(self, call_id: str, task: Task, *, background: bool) -> Child:
         """The child of (call, key): the one that exists, else a new one if the tree admits it."""
@@ -75,6 +88,8 @@ class Children:
             spawned.task.agent, spawned.task.text, result.outcome, succeeded=result.succeeded
         )
         self._background.pop(child.run_id, None)
+        if spawned.task.seat is not None:
+            self.tree.team(self.node, spawned.call_id, spawned.task.seat.strategy).check()
 
     @property
     def background(self) -> Mapping[str, tuple[Child, asyncio.Task[Result]]]:
@@ -82,18 +97,15 @@ class Children:
 
     def steer(self, message: MessageAdded) -> None:
         """Have the run read what is said to it meanwhile, at its next turn; journaled when it does."""
-        self._steering.append(message)
-        self._steered.set()
+        self._mailbox.put(message)
 
     def unread(self) -> list[MessageAdded]:
         """What was said to the run and not handed to it, for whoever drives it elsewhere."""
-        steering, self._steering = self._steering, []
-        return steering
+        return self._mailbox.empty()
 
     def take(self) -> bool:
         """Hand to the run what has arrived: what was said to it, and background children that have ended."""
-        steering, self._steering = self._steering, []
-        self._steered.clear()
+        steering = self._mailbox.take()
         for said in steering:
             self.node.log.record(said)
         ended = [(child, task.result()) for child, task in self._background.values() if task.done()]
@@ -107,16 +119,41 @@ class Children:
         told = MessageAdded(notification(spawned, result), "notification")
         self.acknowledge(child, result, call_id, told)
 
+    def sit(self, seat: Seat, team_call_id: str) -> None:
+        """Take a place in the team of this run's lead."""
+        lead = self.node.parent
+        assert lead is not None
+        in_turns = seat.strategy == "round-robin"
+        self.place = Place(seat, lambda: self._mailbox.has_mail(from_above=in_turns), self._mailbox.changed)
+        self.team = self.tree.team(lead, team_call_id, seat.strategy)
+        self.team.join(self.place)
+
     async def wait(self) -> bool:
+        if self._has_turns and self._mailbox.has_mail():
+            return True
         if not self._background:
-            return False
-        steered = asyncio.get_running_loop().create_task(self._steered.wait())
+            return self._has_turns and await self._wait_for_team()
+        steered = asyncio.get_running_loop().create_task(self._mailbox.changed.wait())
         ends = [task for _, task in self._background.values()]
         try:
             await self.wait_idle([*ends, steered], None, asyncio.FIRST_COMPLETED)
         finally:
             steered.cancel()
         return True
+
+    @property
+    def _has_turns(self) -> bool:
+        """Whether the run may go on: who has none left ends with what it answered."""
+        state = self.node.log.state
+        return state.turn - min(state.waits, self.max_turns) < self.max_turns
+
+    async def _wait_for_team(self) -> bool:
+        """Keep a member that has answered, without a worker's place and its time going on."""
+        if self.team is None or self.place is None or self.place.seat.strategy == "sequential":
+            return False
+        with stopped_clock(self.node):
+            async with without_slot(self.tree, self.node):
+                return await self.team.answered(self.place)
 
     async def wait_idle(
         self,
@@ -157,6 +194,10 @@ class Children:
             known = ", ".join(self.services.agents.roster())
             raise SpawnRefused(f"unknown agent {task.agent[:80]!r}. Available: {known}")
         isolation = refuse_isolation(self.services, self.services.agents.get(agent), task.isolation)
+        if task.seat is not None and isolation not in ("local", "teammate"):
+            raise SpawnRefused(
+                f"{agent} asks for `isolation: {isolation}`; a team's members share one process"
+            )
         self.tree.admit(self.node, len(state.children))
         if self.tree.attempts.is_open(agent, task.text):
             raise SpawnRefused(
@@ -206,5 +247,7 @@ def _session_of(parent_session: str, agent: str, task: Task, task_id: str) -> st
             return debate_session(parent_session, agent, task_id)
         case "pipeline":
             return pipeline_session(parent_session, task.step, task_id)
+        case "team":
+            return teammate_session(parent_session, task.seat.team if task.seat else "", agent, task_id)
         case "delegate" | "spawn":
             return delegate_session(parent_session, agent, task_id)

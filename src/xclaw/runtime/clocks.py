@@ -27,6 +27,16 @@ def stopped_clocks(node: Node) -> Generator[None]:
             _go_on(each)
 
 
+@contextmanager
+def stopped_clock(node: Node) -> Generator[None]:
+    """Stop the time-out of one run, which can do nothing until others have."""
+    _stop(node)
+    try:
+        yield
+    finally:
+        _go_on(node)
+
+
 def deadline_of(node: Node) -> float | None:
     """When a run has to end, as it stands now: a clock that is stopped puts it off."""
     if node.deadline is None or not node.waits_for_people:

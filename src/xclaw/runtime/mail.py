@@ -1,8 +1,17 @@
 """What runs of one tree say to one another: journaled by the sender, acknowledged by the receiver's event."""
 
+import asyncio
+from collections import deque
 from collections.abc import Sequence
+from xml.etree import ElementTree
 
 from xclaw.contracts.events import Entry, MailSent, MessageAdded
+from xclaw.runtime.notifications import DATA_NOTE, xml_text
+
+BATCH_MESSAGES = 20
+BATCH_CHARACTERS = 40_000
+"""Of what a run reads in one turn, but for its first message; the rest comes in the next ones."""
+MAIL_CHARACTERS = 20_000
 
 
 class Mail:
@@ -26,6 +35,53 @@ class Mail:
         return self._waiting.pop(run_id, [])
 
 
+class Mailbox:
+    """What was said to one run and not read yet, in order."""
+
+    def __init__(self) -> None:
+        self.changed = asyncio.Event()
+        self._unread: deque[MessageAdded] = deque()
+
+    def put(self, message: MessageAdded) -> None:
+        self._unread.append(message)
+        self.changed.set()
+
+    def take(self) -> list[MessageAdded]:
+        """What is read in one turn."""
+        batch: list[MessageAdded] = []
+        characters = 0
+        while self._unread and len(batch) < BATCH_MESSAGES:
+            characters += len(self._unread[0].text)
+            if batch and characters > BATCH_CHARACTERS:
+                break
+            batch.append(self._unread.popleft())
+        if not self._unread:
+            self.changed.clear()
+        return batch
+
+    def empty(self) -> list[MessageAdded]:
+        """All of it."""
+        everything = list(self._unread)
+        self._unread.clear()
+        self.changed.clear()
+        return everything
+
+    def has_mail(self, *, from_above: bool = False) -> bool:
+        """Something of other runs; what the user says stands by itself, and is asked again if nobody
+        reads it. `from_above`: of the run's parent only."""
+        if from_above:
+            return any(message.origin == "agent" for message in self._unread)
+        return any(message.origin != "user" for message in self._unread)
+
+
 def as_message(mail: MailSent) -> MessageAdded:
-    """The event with which the receiver reads it."""
-    return MessageAdded(mail.text, mail.origin, mail.mail_id)
+    """The event with which the receiver reads it. Only here what is data becomes markup: whoever is
+    shown the mail itself sees the text as it was written."""
+    if mail.origin == "agent":
+        return MessageAdded(mail.text, mail.origin, mail.mail_id)
+    element = ElementTree.Element(
+        "mail", {"id": xml_text(mail.mail_id), "from": xml_text(mail.sender), "to": xml_text(mail.to)}
+    )
+    element.text = xml_text(mail.text)
+    body = ElementTree.tostring(element, encoding="unicode")
+    return MessageAdded(f"{DATA_NOTE}\n{body}", mail.origin, mail.mail_id)

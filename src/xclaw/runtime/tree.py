@@ -11,11 +11,13 @@ from xclaw.contracts.events import ArtifactDelivered, ChildEnded, ChildSpawned, 
 from xclaw.contracts.ids import task_id_from
 from xclaw.contracts.results import Outcome, Result
 from xclaw.contracts.spawn import Child
+from xclaw.contracts.teams import Strategy
 from xclaw.runtime.attempts import AttemptCounter
 from xclaw.runtime.ledger import TreeLedger
 from xclaw.runtime.mail import Mail
 from xclaw.runtime.settings import RuntimeSettings
 from xclaw.runtime.stream import RunLog, TreeStream
+from xclaw.runtime.team import Team
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,8 @@ class Node:
     timer: asyncio.Timeout | None = None
     """What stops it at its deadline, while it runs."""
     waits_for_people: int = 0
-    """Questions of this run and those below it that wait for an answer: meanwhile its clock stands still."""
+    """Questions of this run and those below it that wait for an answer, and its own waits for team mates:
+    meanwhile its clock stands still."""
     stopped_at: float = 0.0
     """When the clock was stopped, on the loop's clock."""
     moved: Callable[[float | None], None] | None = None
@@ -85,6 +88,8 @@ class Tree:
     """Runs that workers in other processes may start and have not started yet."""
     above: Above | None = None
     """In a worker: asks the runtime for what the tree as a whole decides."""
+    teams: dict[tuple[str, str], Team] = field(default_factory=dict[tuple[str, str], Team])
+    """By the lead's run and the call that made each."""
     cancelled: str = ""
     """Why no new run may start; empty while they may."""
     _task_ids: set[str] = field(default_factory=set[str])
@@ -110,6 +115,13 @@ class Tree:
             attempt += 1
         self._task_ids.add(task_id)
         return task_id
+
+    def team(self, lead: Node, call_id: str, strategy: Strategy) -> Team:
+        """The team that a call of `lead` has made."""
+        key = (lead.run_id, call_id)
+        if key not in self.teams:
+            self.teams[key] = Team(lead.log.state, call_id, strategy == "round-robin")
+        return self.teams[key]
 
     def delivered(self) -> list[Pointer]:
         """Everything the tree delivered, also before it was taken up again."""

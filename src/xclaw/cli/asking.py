@@ -40,8 +40,10 @@ def attended(settings: "Settings") -> "Settings":
 class HeldWatcher:
     """A watcher that says nothing while a person is being asked; it catches up afterwards."""
 
-    def __init__(self, watcher: "Watcher") -> None:
+    def __init__(self, watcher: "Watcher", *, asks: bool = False) -> None:
+        """`asks`: a question is shown here in full, so the watcher need not say that there is one."""
         self._watcher = watcher
+        self._asks = asks
         self._held: list[Entry] | None = None
 
     @property
@@ -63,6 +65,8 @@ class HeldWatcher:
         self._watcher.learn(entries)
 
     def receive(self, entry: Entry) -> None:
+        if self._asks and isinstance(entry.event, ApprovalAsked):
+            return
         if self._held is None:
             self._watcher.receive(entry)
         else:

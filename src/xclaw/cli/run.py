@@ -128,10 +128,11 @@ async def shown_run(
 
     `before` is what happened in its tree before this process took it up.
     """
-    from xclaw.cli.asking import HeldWatcher, asking
+    from xclaw.cli.asking import HeldWatcher, asking, somebody_is_there
     from xclaw.cli.watching import followed, watcher_for
 
-    watcher = HeldWatcher(watcher_for(shown.output_format, quiet=shown.quiet))
+    asks = shown.output_format == "text" and somebody_is_there()
+    watcher = HeldWatcher(watcher_for(shown.output_format, quiet=shown.quiet), asks=asks)
     watcher.learn(before)
     async with asking(app, handle, watcher):
         result = await followed(handle, watcher, interrupts)

@@ -16,6 +16,7 @@ from xclaw.runtime.wire import WIRE_VERSION, Begin, Delta, Ended, Past, Steer, S
 from xclaw.spawn.forked_process import MAX_LINE
 from xclaw.worker.composition import Told, compose
 from xclaw.worker.line import RuntimeLine
+from xclaw.worker.script_process import run_script
 
 
 async def serve(descriptor: int) -> int:
@@ -88,7 +89,9 @@ class _Worker:
         live, driver = self._live, self._driver
         if self._begin.resumed:
             live.children.reattach()
-        ending = await driver.run(live, lambda: run_loop(live.parts))
+        script = self._begin.script
+        loop = (lambda: run_script(live, script)) if script else (lambda: run_loop(live.parts))
+        ending = await driver.run(live, loop)
         await live.children.end_all(driver.tree.cancelled or f"its parent ended: {ending.outcome}")
         await live.node.log.durable()
         return ending

@@ -455,3 +455,25 @@ def test_a_message_that_is_too_long_is_refused_and_the_chat_goes_on(play: Callab
         assert b"Short." in out
 
     play(scene)
+
+
+def test_a_gateway_that_is_stopped_in_the_middle_of_an_answer_leaves_it_to_the_next_one(
+    play: Callable[[Scene], None],
+) -> None:
+    """SPEC K6: SIGTERM drains; the run goes on at the next start, which is the chat's own."""
+
+    async def scene(xclaw: Xclaw, provider: FakeProvider, env: dict[str, str]) -> None:
+        xclaw.home.mkdir()
+        (xclaw.home / "config.toml").write_text("[gateway]\ndrain_s = 0.2\n")
+        provider.queue(Raw(delta("Six times "), Until(asyncio.Event())), Text("Six times seven."))
+        async with served(xclaw, env=env) as server, at_terminal(xclaw, env=env) as chat:
+            await chat.expect(PROMPT)
+            chat.type("what is it?")
+            await chat.expect("Six times ")
+            server.terminate()
+            await server.wait()
+            await chat.expect("seven.")
+            await chat.expect(PROMPT)
+            assert chat.text.count("Six times") == 1
+
+    play(scene)

@@ -10,8 +10,9 @@ import aiohttp
 
 from xclaw.cli.gateway_api import GatewayApi, session_path
 from xclaw.cli.gateway_link import GatewayLink, Reach
+from xclaw.cli.messages import Ended
 from xclaw.cli.stage import SessionStage
-from xclaw.cli.talk import Ended, Standing, Talk
+from xclaw.cli.talk import Standing, Talk
 from xclaw.contracts.approvals import Answer
 from xclaw.contracts.errors import XclawError
 from xclaw.contracts.events import Entry

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from xclaw.cli.client import Client
     from xclaw.cli.gateway_api import GatewayApi
     from xclaw.cli.keyboard import Keyboard
-    from xclaw.cli.talk import Ended
+    from xclaw.cli.messages import Ended
     from xclaw.cli.typed_ahead import Typing
     from xclaw.contracts.approvals import Approval
 

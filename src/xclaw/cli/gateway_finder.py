@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from xclaw.cli.gateway_link import Reach
+from xclaw.cli.preparing import PreparationProgress
 from xclaw.contracts.errors import UsageError, XclawError
 from xclaw.gateway.lock import Running, find
 
@@ -189,21 +190,34 @@ async def _is_ready(process: "subprocess.Popen[bytes]") -> bool:
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), process.stdout)
+    progress = PreparationProgress()
     try:
         while line := await reader.readline():
-            if _event_of(line) == "ready":
+            event = _event_of(line)
+            if event.event == "ready":
                 return True
+            if event.event == "preparing":
+                progress(event.stage, event.done, event.total)
     finally:
         transport.close()
     await asyncio.to_thread(process.wait)
     return False
 
 
-def _event_of(line: bytes) -> str:
+class _Event(msgspec.Struct):
+    """What a gateway that starts says of itself."""
+
+    event: str = ""
+    stage: str = ""
+    done: int = 0
+    total: int = 0
+
+
+def _event_of(line: bytes) -> _Event:
     try:
-        return str(msgspec.json.decode(line, type=dict[str, object]).get("event"))
+        return msgspec.json.decode(line, type=_Event)
     except msgspec.MsgspecError:
-        return ""
+        return _Event()
 
 
 def _last_words(log: Path, began: int) -> str:

@@ -31,6 +31,7 @@ class Match:
             "--dialect": self._options.dialect,
             "--worker-timeout": _number(self._options.worker_timeout),
             "--allow-shell": "on" if self._options.allow_shell else None,
+            "--coordinator": "on" if self._options.coordinator else None,
         }
         return {flag: value for flag, value in given.items() if value is not None}
 

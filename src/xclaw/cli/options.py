@@ -67,6 +67,12 @@ class WorkOptions:
     allow_shell: Annotated[
         bool, typer.Option("--allow-shell", help="Let agents run commands, without a sandbox.")
     ] = False
+    coordinator: Annotated[
+        bool,
+        typer.Option(
+            "--coordinator", help="Research, plan, implement and verify, instead of the orchestrator."
+        ),
+    ] = False
 
     def overrides(self) -> "Overrides":
         from xclaw.settings import Overrides
@@ -80,6 +86,7 @@ class WorkOptions:
             worker_timeout_s=self.worker_timeout,
             dialect=self.dialect,
             allow_shell=True if self.allow_shell else None,
+            coordinator=True if self.coordinator else None,
         )
 
 
@@ -133,6 +140,12 @@ class ServeOptions:
     allow_shell: Annotated[
         bool, typer.Option("--allow-shell", help="Let agents run commands, without a sandbox.")
     ] = False
+    coordinator: Annotated[
+        bool,
+        typer.Option(
+            "--coordinator", help="Research, plan, implement and verify, instead of the orchestrator."
+        ),
+    ] = False
     channel: Annotated[
         list[str],
         typer.Option(
@@ -165,6 +178,7 @@ class ServeOptions:
             worker_timeout_s=self.worker_timeout,
             dialect=self.dialect,
             allow_shell=True if self.allow_shell else None,
+            coordinator=True if self.coordinator else None,
             host=self.host,
             port=self.port,
         )

@@ -82,6 +82,8 @@ async def _serve(settings: "Settings", options: ServeOptions) -> int:
 
             progress = PreparationProgress()
         _prepare_workspace(settings)
+        if options.as_json:
+            await _prepare_model(settings)
         async with open_gateway(settings, progress) as opened:
             for warning in opened.app.warnings:
                 complain(f"warning: {warning}")
@@ -109,6 +111,20 @@ def _prepare_workspace(settings: "Settings") -> None:
     from xclaw.cli.opening import usable_workspace
 
     usable_workspace(settings)
+
+
+async def _prepare_model(settings: "Settings") -> None:
+    """The embedded model, if it answers first, while whoever started this process shows that it takes
+    its time. What goes wrong is told by the first call again."""
+    from xclaw.cli.serve_log import told_in_json
+    from xclaw.models.embedded.weights import ensure_weights
+
+    if next(iter(settings.models.chain), "").partition(":")[0] != "local":
+        return
+    try:
+        await ensure_weights(settings.embedded, told_in_json)
+    except XclawError as error:
+        complain(f"the embedded model is not ready: {error}")
 
 
 def _announce(lock: "HeldLock", url: str, settings: "Settings", options: ServeOptions) -> "Running":

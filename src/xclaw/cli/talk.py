@@ -1,11 +1,11 @@
 """One session as a client has it: what it said, what came of it, and what is shown of all that."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
+from xclaw.cli.messages import Asked, Ended, Messages
 from xclaw.cli.unbroken import Piece, Place, Unbroken
 from xclaw.contracts.approvals import Approval
 from xclaw.contracts.errors import XclawError
@@ -17,7 +17,6 @@ from xclaw.contracts.events import (
     RunEnded,
     RunStarted,
 )
-from xclaw.contracts.results import Result
 from xclaw.contracts.sessions import Manner
 from xclaw.gateway.frames import entry_of
 from xclaw.gateway.wire import (
@@ -37,32 +36,6 @@ from xclaw.gateway.wire import (
     Watching,
     encode,
 )
-
-REMEMBERED_ENDS = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """What became of a message."""
-
-    result: Result | None = None
-    """Of the run that answered it; None when another run read it, or none ever will."""
-    run_id: str = ""
-    code: str = ""
-    """Why there is no answer, for programs; empty when there is one or none is needed."""
-    reason: str = ""
-
-
-@dataclass(slots=True, eq=False)
-class Asked:
-    """A message of this client, from when it was said until nothing more is to come of it."""
-
-    say: Say
-    request: str = ""
-    """Its id, once it was accepted."""
-    run_id: str = ""
-    """The root run that answers it."""
-    ended: "asyncio.Future[Ended]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 class Stage(Protocol):
@@ -112,10 +85,7 @@ class Talk:
         self._stage = stage
         self._records = records
         self._unbroken = Unbroken()
-        self._asked: dict[str, Asked] = {}
-        """Messages of which something is still to come, by client id, in the order they were said."""
-        self._ends: OrderedDict[str, Ended] = OrderedDict()
-        """Of requests that ended before their acceptance was heard of."""
+        self._messages = Messages()
         self._running = ""
         """The root that goes on."""
         self._is_up = False
@@ -144,7 +114,7 @@ class Talk:
             )
             asked.ended.set_result(Ended(code="too_large", reason=reason))
             return asked
-        self._asked[say.client_id] = asked
+        self._messages.add(asked)
         if self._is_up and self._unbroken.last_id is not None:
             self._send(say)
         return asked
@@ -159,27 +129,24 @@ class Talk:
     def interrupt(self, reason: str) -> None:
         """End the run that answers this client; what it has waiting is dropped when nobody else's run
         goes on before it."""
-        foreign = self._running and self._running not in {asked.run_id for asked in self._asked.values()}
+        foreign = self._running and self._running not in {asked.run_id for asked in self._messages.accepted}
         if not foreign:
             self._send(Cancel(session=self.session, reason=reason))
             return
-        for asked in self._asked.values():
-            if asked.request and not asked.run_id:
+        for asked in self._messages.accepted:
+            if not asked.run_id:
                 self._begin(self._drop(asked))
 
     def fail(self, error: Exception) -> None:
         """Nothing will come any more."""
-        for asked in self._asked.values():
-            if not asked.ended.done():
-                asked.ended.set_exception(error)
-        self._asked.clear()
+        self._messages.fail(error)
 
     def connected(self, hello: Hello) -> None:
         self._is_up, self._limit = True, hello.max_message_bytes
         self._watch()
         if self._unbroken.last_id is not None:
             self._say_again()
-            self._begin(self._look_after([asked for asked in self._asked.values() if asked.request]))
+            self._begin(self._look_after(self._messages.accepted))
 
     def cut(self) -> None:
         self._is_up = False
@@ -210,9 +177,8 @@ class Talk:
         self._send(Watch(session=self.session, after=self._unbroken.last_id, ref="watch"))
 
     def _say_again(self) -> None:
-        for asked in self._asked.values():
-            if not asked.request:
-                self._send(asked.say)
+        for asked in self._messages.unheard:
+            self._send(asked.say)
 
     def _watching(self, frame: Watching) -> None:
         if frame.session != self.session:
@@ -248,14 +214,10 @@ class Talk:
             self.heard(frame)
 
     def _accepted(self, frame: SayAccepted) -> None:
-        asked = self._asked.get(frame.client_id)
-        if asked is None or asked.request:
+        asked = self._messages.get(frame.client_id)
+        if asked is None or asked.request or not self._messages.accept(asked, frame.request):
             return
-        asked.request = frame.request
-        ended = self._ends.pop(frame.request, None)
-        if ended is not None:
-            self._end(asked, ended)
-        elif frame.duplicate:
+        if frame.duplicate:
             self._begin(self._look_after([asked]))
         elif frame.waiting:
             self._stage.note(_what_waits(asked.say.manner, frame.waiting))
@@ -270,14 +232,14 @@ class Talk:
         is_root = not address.parent_id
         if isinstance(event, RunStarted) and is_root:
             self._running = address.run_id
-            self._taken(frame.request, address.run_id)
+            self._messages.taken(frame.request, address.run_id)
         self._show(pieces, frame.request, event)
         self._note_question(entry)
         if isinstance(event, MessageAdded) and event.message_id:
-            self._ended(event.message_id, Ended())
+            self._messages.ended(event.message_id, Ended())
         if isinstance(event, RunEnded) and is_root:
             self._running = ""
-            self._ended(frame.request, Ended(event.result, address.run_id))
+            self._messages.ended(frame.request, Ended(event.result, address.run_id))
 
     def _show(self, pieces: list[Piece], request: str, event: object = None) -> None:
         if pieces:
@@ -287,9 +249,9 @@ class Talk:
 
     def _is_own(self, request: str, event: object) -> bool:
         """Whether a run answers this client; its acceptance may not have been heard of yet."""
-        if any(asked.request == request for asked in self._asked.values()):
+        if any(asked.request == request for asked in self._messages.accepted):
             return True
-        unheard = {asked.say.text for asked in self._asked.values() if not asked.request}
+        unheard = {asked.say.text for asked in self._messages.unheard}
         return isinstance(event, RunStarted) and event.input in unheard
 
     def _note_question(self, entry: Entry) -> None:
@@ -320,35 +282,14 @@ class Talk:
         if self._on_question is not None:
             self._on_question()
 
-    def _taken(self, request: str, run_id: str) -> None:
-        for asked in self._asked.values():
-            if asked.request == request:
-                asked.run_id = run_id
-
     def _failed(self, frame: ErrorFrame) -> None:
         if frame.request:
-            self._ended(frame.request, Ended(code=frame.code, reason=frame.content))
-        elif frame.client_id in self._asked:
-            asked = self._asked[frame.client_id]
-            if frame.code == "closing":
-                return  # it is said again to the next gateway
-            self._end(asked, Ended(code=frame.code, reason=frame.content))
+            self._messages.ended(frame.request, Ended(code=frame.code, reason=frame.content))
+        elif (asked := self._messages.get(frame.client_id)) is not None:
+            if frame.code != "closing":  # else it is said again to the next gateway
+                self._messages.end(asked, Ended(code=frame.code, reason=frame.content))
         elif frame.ref == "watch" or not frame.session:
             self._stage.note(frame.content)
-
-    def _ended(self, request: str, ended: Ended) -> None:
-        for asked in self._asked.values():
-            if asked.request == request:
-                self._end(asked, ended)
-                return
-        self._ends[request] = ended
-        while len(self._ends) > REMEMBERED_ENDS:
-            self._ends.popitem(last=False)
-
-    def _end(self, asked: Asked, ended: Ended) -> None:
-        self._asked.pop(asked.say.client_id, None)
-        if not asked.ended.done():
-            asked.ended.set_result(ended)
 
     async def _drop(self, asked: Asked) -> None:
         try:
@@ -364,7 +305,7 @@ class Talk:
             except XclawError:
                 return  # the next connection asks again
             if standing.status == "dropped":
-                self._end(each, Ended(code="refused", reason=standing.reason))
+                self._messages.end(each, Ended(code="refused", reason=standing.reason))
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
+from pathlib import Path
 
 from xclaw.agents.front_matter import Document, Field, Nested, Value, file_error
 from xclaw.agents.names import name_fault
@@ -31,6 +32,7 @@ KEYS: Mapping[str, str] = {
     "ask": "ask",
     "deny": "deny",
     "isolation": "isolation",
+    "script": "script",
     "memory": "memory",
     "orchestrator": "orchestrator",
 }
@@ -79,6 +81,7 @@ def agent_from(document: Document, source: str, settings: AgentSettings) -> tupl
         )
     tools = read_tools(reader.names("tools"), reader.names("disallowedTools"), settings)
     reader.warn_all(tools.warnings)
+    script = _script(reader, source, settings)
     agent = Agent(
         name=name,
         description=" ".join(description.split()),
@@ -91,12 +94,13 @@ def agent_from(document: Document, source: str, settings: AgentSettings) -> tupl
             max_tokens=reader.whole_number("max_tokens"),
             max_usd=reader.amount("max_budget_usd"),
         ),
-        isolation=_isolation(reader),
+        isolation=_isolation(reader, script),
         permission_mode=_permission_mode(reader),
         rules=_rules(reader),
         memory=_memory(reader),
         orchestrator=reader.flag("orchestrator")
         or any(name in COORDINATION_TOOLS for name in tools.names or ()),
+        script=script,
         source=source,
     )
     return agent, tuple(reader.warnings)
@@ -244,11 +248,13 @@ def _duration(reader: _Reader) -> float | None:
     return seconds
 
 
-def _isolation(reader: _Reader) -> Isolation:
+def _isolation(reader: _Reader, script: tuple[str, ...]) -> Isolation:
     expected = f"one of {', '.join(_ISOLATIONS)}"
     word = reader.word("isolation", expected)
+    if script and word is not None and word.casefold() != "forked":
+        raise reader.wrong_word("isolation", "forked, as the agent is a script")
     if word is None:
-        return "local"
+        return "forked" if script else "local"
     if word.casefold() == "worktree":
         reader.warn("isolation", "`isolation: worktree` is not known here; the agent runs local")
         return "local"
@@ -256,6 +262,24 @@ def _isolation(reader: _Reader) -> Isolation:
     if isolation is None:
         raise reader.wrong_word("isolation", expected)
     return isolation
+
+
+def _script(reader: _Reader, source: str, settings: AgentSettings) -> tuple[str, ...]:
+    """The program that the agent is, with its arguments; a relative path is from the agent's file."""
+    words = reader.names("script")
+    if not words:
+        return ()
+    if not any(Path(source).is_relative_to(directory) for directory in settings.script_directories):
+        reader.warn(
+            "script",
+            "`script` has no effect here: only files in your own agents directory "
+            f"({', '.join(settings.script_directories) or 'there is none'}) may name programs to be run",
+        )
+        return ()
+    path = Path(source).parent / Path(words[0]).expanduser()
+    if not path.is_file():
+        raise reader.error("script", f"the script {str(path)!r} is not there")
+    return (str(path), *words[1:])
 
 
 def _permission_mode(reader: _Reader) -> PermissionMode:

@@ -23,6 +23,9 @@ from xclaw.gateway.metrics import Metrics
 from xclaw.gateway.routing.building import build_router
 from xclaw.gateway.routing.router import Router
 from xclaw.gateway.services import GatewayServices
+from xclaw.memory.keeping import pad_keeper
+from xclaw.memory.scratchpad import FileScratchpad
+from xclaw.memory.settings import MemorySettings
 from xclaw.models.catalog import ModelCatalog
 from xclaw.models.embedded.coaching import SmallModelCoaching
 from xclaw.models.embedded.joining import Progress
@@ -36,14 +39,14 @@ from xclaw.runtime.runs import Runs
 from xclaw.runtime.services import Services
 from xclaw.runtime.sessions import Sessions
 from xclaw.runtime.tree import NodeEnd
-from xclaw.settings.loading import Settings
+from xclaw.settings.loading import Settings, front_agent
 from xclaw.spawn.forked import ForkedLauncher
 from xclaw.spawn.forked_process import ForkSettings, allowed_environment, start_forked
 from xclaw.spawn.local import LocalLauncher
 from xclaw.store.journal import SqliteJournal
 from xclaw.store.owners import OwnerLocks
 from xclaw.testing.scripted_model import ScriptedModel
-from xclaw.toolbox import build_toolbox
+from xclaw.toolbox import Phases, build_toolbox
 from xclaw.tools.registry import ToolRegistry
 from xclaw.traces.otel_export import BackgroundExport
 from xclaw.workspaces.local import LocalWorkspaces
@@ -100,12 +103,12 @@ async def open_app(
     Path(settings.workspace.root).mkdir(mode=0o700, parents=True, exist_ok=True)
     registry, warnings = load_agents(_knowing(settings.agents, tools), agents)
     models = ModelCatalog(settings.models, _makers(settings, progress))
-    router = build_router(settings.router, registry, models)
+    router = build_router(settings.router, registry, models, front=front_agent(settings))
     journal = await SqliteJournal.open(settings.store)
     workspaces = LocalWorkspaces(settings.workspace)
     owner = f"p{os.getpid()}-{secrets.token_hex(4)}"
     locks = OwnerLocks(f"{settings.store.path}.sessions")
-    toolbox = build_toolbox(workspaces.find, registry.roster(), tools)
+    toolbox = build_toolbox(workspaces.find, registry.roster(), tools, _phases(settings))
     services = Services(
         journal=journal,
         models=models,
@@ -206,6 +209,11 @@ def _makers(settings: Settings, progress: Progress | None) -> dict[str, Callable
 def _knowing(settings: AgentSettings, tools: Sequence[Tool]) -> AgentSettings:
     """Agent files may name the tools that were given in Python."""
     return replace(settings, known_tools=(*settings.known_tools, *(tool.spec.name for tool in tools)))
+
+
+def _phases(settings: Settings) -> Phases:
+    stored = MemorySettings(str(settings.home / "memory"), str(Path(settings.workspace.root) / "scratchpads"))
+    return Phases(settings.coordinator, pad_keeper(FileScratchpad(stored)))
 
 
 def _forked(settings: Settings, toolbox: ToolRegistry, own: Sequence[Tool]) -> WorkerKind:

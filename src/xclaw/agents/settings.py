@@ -16,16 +16,35 @@ COORDINATION_TOOLS = (
 )
 
 
+PHASE_TOOLS = ("research", "write_plan", "implement", "verify")
+"""Of a coordinator, one for each phase."""
+SCRATCHPAD_TOOLS = (
+    "scratchpad_write",
+    "scratchpad_append",
+    "scratchpad_read",
+    "scratchpad_list",
+    "scratchpad_search",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
     """Where definitions are, and what they may name."""
 
     directories: tuple[str, ...] = ()
     """Folders of users' agent files; one that does not exist is skipped, a later one wins."""
-    known_tools: tuple[str, ...] = (*WORKER_TOOLS, "shell", *COORDINATION_TOOLS)
+    known_tools: tuple[str, ...] = (
+        *WORKER_TOOLS,
+        "shell",
+        *COORDINATION_TOOLS,
+        *PHASE_TOOLS,
+        *SCRATCHPAD_TOOLS,
+    )
     """Tools that exist here; a file that names another gets a warning and goes without it."""
     default_tools: tuple[str, ...] = WORKER_TOOLS
     """What `disallowedTools` is taken from in a file that names no `tools`."""
+    script_directories: tuple[str, ...] = ()
+    """Folders whose files may name a program that is run as an agent: the user's own, never a project's."""
     max_files: int = 500
     """Over all directories; more is an error."""
     max_file_bytes: int = 256_000

@@ -49,6 +49,7 @@ def process_flags(options: ServeOptions) -> dict[str, str]:
         "--dialect": options.dialect,
         "--worker-timeout": None if options.worker_timeout is None else f"{options.worker_timeout:g}",
         "--allow-shell": "on" if options.allow_shell else None,
+        "--coordinator": "on" if options.coordinator else None,
         "--idle-exit": None if options.idle_exit is None else f"{options.idle_exit:g}",
     }
     return {flag: value for flag, value in given.items() if value is not None}
@@ -195,7 +196,11 @@ def flags_of(options: ServeOptions) -> list[str]:
     flags = [f"{flag}={value}" for flag, value in pairs.items() if value is not None]
     flags += [f"--model={model}" for model in options.model]
     flags += [f"--channel={channel}" for channel in options.channel]
-    switches = {"--allow-shell": options.allow_shell, "--verbose": options.verbose}
+    switches = {
+        "--allow-shell": options.allow_shell,
+        "--coordinator": options.coordinator,
+        "--verbose": options.verbose,
+    }
     return flags + [flag for flag, on in switches.items() if on]
 
 

@@ -19,6 +19,12 @@ class Standing:
     """Agents whose results are in, in order."""
     delivered: tuple[str, ...] = ()
     """Paths of what it delivered itself."""
+    commands: tuple[str, ...] = ()
+    """Checks that its task asks for and that have not been run, in order."""
+    offered: tuple[str, ...] = ()
+    """Tools of the phase that a coordinator is in; none when its work is over."""
+    next_step: str = ""
+    """What a coordinator is to do next."""
     is_over: bool = False
     """It repeats itself or has no turn left: nothing but the end is to be offered."""
 

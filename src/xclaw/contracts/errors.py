@@ -12,6 +12,7 @@ XclawError
 |   +-- ContextTooLong    the request must shrink
 +-- AllModelsFailed       the whole chain
 +-- ToolFailed            a tool call failed; the text goes to the model
+|   +-- NotPermitted      it may not run: a rule, a mode or a person said so
 +-- LimitReached          a bound of the run or its tree
 +-- SpawnRefused          a child may not start; the text goes to the model
 +-- Deadlock              everybody of a team waits for somebody else; ends the run
@@ -104,6 +105,10 @@ class AllModelsFailed(XclawError):
 
 class ToolFailed(XclawError):
     """A tool call failed. The text is written for a model: what, why, what to try."""
+
+
+class NotPermitted(ToolFailed):
+    """A call was not let run, by a rule, a mode or a person, or because nobody was there to be asked."""
 
 
 LimitName = Literal["turns", "time", "tokens", "usd", "calls", "depth", "width", "repeats"]

@@ -12,6 +12,7 @@ from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.messages import AssistantMessage, Caller, Origin, Said
 from xclaw.contracts.models import ToolSpec
 from xclaw.contracts.permissions import Permissions
+from xclaw.contracts.plans import CheckRun, Phase, PlannedTask, Verdict
 from xclaw.contracts.results import Outcome, Result
 from xclaw.contracts.routing import Route
 from xclaw.contracts.tasks import Task
@@ -49,6 +50,8 @@ class RunStarted:
     """Constrains the final text of a root."""
     permissions: Permissions = Permissions()
     """What it may do, narrowed by everybody above it."""
+    script: tuple[str, ...] = ()
+    """The user's program that the run is, with its arguments."""
     kind: Literal["run_started"] = "run_started"
 
 
@@ -130,6 +133,8 @@ class ToolCallEnded:
     """Path of the file that holds the whole output."""
     exit_code: int | None = None
     """Of a command: the receipt that a claim can point to."""
+    refused: bool = False
+    """It was not permitted, and did not run."""
     kind: Literal["tool_call_ended"] = "tool_call_ended"
 
 
@@ -255,6 +260,35 @@ class BoardChanged:
     kind: Literal["board_changed"] = "board_changed"
 
 
+@dataclass(frozen=True, slots=True)
+class PhaseChanged:
+    """How a coordinator's work stands (SPEC H1): a phase began, a part of it has ended, or the next one
+    may begin."""
+
+    phase: Phase
+    round: int
+    """From 1: a plan, its implementation and its verification."""
+    rounds: int
+    """At most."""
+    call_id: str
+    """The call of the phase's tool."""
+    done: int = 0
+    total: int = 0
+    """Parts of the phase."""
+    part: str = ""
+    """Which part has just ended: a question's number, a task's id, "checks"."""
+    agent: str = ""
+    """Who worked on it."""
+    outcome: str = ""
+    """How that ended; "blocked" if it was not begun because another part had failed."""
+    plan: tuple[PlannedTask, ...] = ()
+    """Of a plan that was accepted."""
+    verdict: Verdict | None = None
+    checks: tuple[CheckRun, ...] = ()
+    """What the verdict was reached by."""
+    kind: Literal["phase_changed"] = "phase_changed"
+
+
 WarningCode = Literal[
     "parse_failed",
     "repeated_call",
@@ -320,6 +354,7 @@ Event = (
     | MessageAdded
     | MailSent
     | BoardChanged
+    | PhaseChanged
     | Warned
     | Compacted
     | RunEnded
@@ -343,6 +378,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
     "message_added": MessageAdded,
     "mail_sent": MailSent,
     "board_changed": BoardChanged,
+    "phase_changed": PhaseChanged,
     "warned": Warned,
     "compacted": Compacted,
     "run_ended": RunEnded,

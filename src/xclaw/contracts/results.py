@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from xclaw.contracts.artifacts import Pointer
+from xclaw.contracts.plans import CheckRun
 from xclaw.contracts.usage import Spend
 
 Outcome = Literal[
@@ -47,6 +48,8 @@ class Result:
     spend: Spend = Spend()
     """Of the run and everything below it."""
     duration_s: float = 0.0
+    checks: tuple[CheckRun, ...] = ()
+    """What became of the commands that its task had to run: receipts, not claims."""
 
     @property
     def succeeded(self) -> bool:

@@ -5,6 +5,7 @@ from typing import Literal
 
 from xclaw.contracts.agents import Isolation, Limits
 from xclaw.contracts.artifacts import Pointer
+from xclaw.contracts.plans import Check
 from xclaw.contracts.teams import Seat
 
 Mode = Literal["delegate", "debate", "pipeline", "spawn", "team"]
@@ -35,5 +36,8 @@ class Task:
     isolation: Isolation | None = None
     """The kind of sub-agent; None: what its agent's definition says."""
     context: Context = "none"
+    checks: tuple[Check, ...] = ()
+    """Commands that the child has to run, in order, each once, and no others. Its `inputs` then lie in its
+    private directory as files, under the names they were delivered by."""
     seat: Seat | None = None
     """Its place in a team; its `key` is then its name there."""

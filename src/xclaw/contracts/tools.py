@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from xclaw.contracts.coordination import Coordination, not_begun
 from xclaw.contracts.events import Event
 from xclaw.contracts.messages import ToolCall
 from xclaw.contracts.models import ToolSpec
@@ -18,6 +19,8 @@ class ToolOutput:
     content: str
     ok: bool = True
     exit_code: int | None = None
+    refused: bool = False
+    """Said by the loop, of a call that was not permitted; no tool says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class ToolContext:
     """Journal an event in this run's stream."""
     turn_calls: tuple[ToolCall, ...] = ()
     """Every call that the model made in this turn, this one among them, in order."""
+    coordination: Callable[[], Coordination] = not_begun
+    """How the phases of a coordinator's run stand now."""
 
 
 class Tool(Protocol):

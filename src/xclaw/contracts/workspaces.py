@@ -64,6 +64,12 @@ class Workspace(Protocol):
         """Deliver a final artifact (SPEC D6). A name that exists becomes a new version."""
         ...
 
+    def place(self, pointers: tuple[Pointer, ...]) -> list[str]:
+        """Copy artifacts into the private directory, read-only, each under the name it was delivered by; of
+        one name the last counts. Answers those names. Raises `ToolFailed` for one that is not as it was
+        delivered."""
+        ...
+
     def verify(self, path: str) -> Pointer | None:
         """The delivered artifact that `path` names, re-hashed; None when it is not one, or changed."""
         ...

@@ -4,7 +4,15 @@ import asyncio
 from dataclasses import replace
 from itertools import groupby
 
-from xclaw.contracts.errors import Deadlock, Fenced, JournalError, LimitReached, SpawnRefused, ToolFailed
+from xclaw.contracts.errors import (
+    Deadlock,
+    Fenced,
+    JournalError,
+    LimitReached,
+    NotPermitted,
+    SpawnRefused,
+    ToolFailed,
+)
 from xclaw.contracts.events import ToolCallEnded, ToolCallStarted
 from xclaw.contracts.messages import ToolCall
 from xclaw.contracts.tools import Tool, ToolContext, ToolOutput
@@ -49,7 +57,16 @@ async def _run_call(parts: Parts, call: ToolCall) -> None:
     output = await _output_of(parts, call, watch)
     content, spilled = _inline(parts, call, output.content)
     parts.log.record(
-        ToolCallEnded(call.id, call.name, output.ok, content, watch.elapsed, spilled, output.exit_code)
+        ToolCallEnded(
+            call.id,
+            call.name,
+            output.ok,
+            content,
+            watch.elapsed,
+            spilled,
+            output.exit_code,
+            refused=output.refused,
+        )
     )
 
 
@@ -82,7 +99,7 @@ async def _output_of(parts: Parts, call: ToolCall, watch: _Stopwatch) -> ToolOut
     except TimeoutError as failure:
         return ToolOutput(_late(tool, failure), ok=False)
     except (ToolFailed, SpawnRefused, LimitReached) as failure:
-        return ToolOutput(f"error: {failure}", ok=False)
+        return ToolOutput(f"error: {failure}", ok=False, refused=isinstance(failure, NotPermitted))
     except (Fenced, JournalError, Deadlock):
         raise
     except Exception as failure:  # noqa: BLE001 - the boundary of a call: a tool's bug ends the call only
@@ -129,6 +146,7 @@ def _context(parts: Parts, call: ToolCall) -> ToolContext:
         spawn=parts.spawn_for(call.id),
         record=parts.log.record,
         turn_calls=parts.state.turn_calls,
+        coordination=lambda: parts.state.coordination,
     )
 
 

@@ -3,6 +3,7 @@
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.events import MessageAdded, Warned
 from xclaw.contracts.messages import AssistantMessage
+from xclaw.loop.coordinated import settled
 from xclaw.loop.finish import Accepted, AskAgain, effects_claimed, read_result
 from xclaw.loop.parts import Ending, Parts
 
@@ -26,10 +27,11 @@ async def conclude(parts: Parts, last: AssistantMessage) -> Ending | None:
     if parts.state.malformed:
         return Ending("error", "", "the model kept writing tool calls that could not be read")
     if parts.task is not None and parts.task.structured:
-        return _structured(parts, last.text)
+        ending = _structured(parts, last.text)
+        return settled(parts, ending) if ending is not None else None
     if not last.text.strip():
         return Ending("error", parts.state.findings(), "the model answered with nothing")
-    return _answered(parts, last.text)
+    return settled(parts, _answered(parts, last.text))
 
 
 def _answered(parts: Parts, text: str) -> Ending:

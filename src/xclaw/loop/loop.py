@@ -18,6 +18,7 @@ from xclaw.loop.client_tools import CLIENT_TOOLS, for_the_client
 from xclaw.loop.context import build_request, request_tokens
 from xclaw.loop.dialects import Asked
 from xclaw.loop.ending import MAX_CORRECTIONS, conclude
+from xclaw.loop.laying_out import lay_out
 from xclaw.loop.parts import Ending, Parts
 from xclaw.loop.repeats import WARNING_TEXT
 from xclaw.loop.room import make_room
@@ -30,7 +31,8 @@ async def run_loop(parts: Parts) -> Ending:
     Raises `JournalError` when events cannot be made durable. Cancelling it ends the model call and
     the tool calls; what they had is in the state.
     """
-    while True:
+    ending = await lay_out(parts)
+    while ending is None:
         try:
             ending = await _step(parts)
         except LimitReached as limit:
@@ -39,14 +41,13 @@ async def run_loop(parts: Parts) -> Ending:
             ending = Ending("stuck", parts.state.findings(), str(deadlock))
         except (AllModelsFailed, ModelError) as failure:
             ending = Ending("error", parts.state.findings(), str(failure))
-        if ending is not None:
-            return ending
+    return ending
 
 
 async def _step(parts: Parts) -> Ending | None:
     state = parts.state
     if state.pending:
-        if for_the_client(state.turn_calls, parts.tools):
+        if for_the_client(state.turn_calls, parts.tools) and state.finish != "length":
             return Ending("success", state.last_text(), CLIENT_TOOLS)
         await run_calls(parts)
         return None

@@ -7,6 +7,7 @@ Built from the events of all runs of a session in order, it is the session's con
 from collections.abc import Iterable, Sequence
 
 from xclaw.contracts.artifacts import Pointer
+from xclaw.contracts.coordination import NOT_BEGUN, Coordination
 from xclaw.contracts.events import (
     ApprovalAnswered,
     ApprovalAsked,
@@ -21,6 +22,7 @@ from xclaw.contracts.events import (
     MailSent,
     MessageAdded,
     ModelAnswered,
+    PhaseChanged,
     RunEnded,
     RunResumed,
     RunStarted,
@@ -33,6 +35,7 @@ from xclaw.contracts.messages import AssistantMessage, ChatMessage, ToolCall, To
 from xclaw.contracts.results import Result
 from xclaw.contracts.tokens import estimate_tokens
 from xclaw.contracts.usage import Spend, spend_of_call
+from xclaw.loop.check_runs import CheckRuns
 from xclaw.loop.exchange import Exchange
 from xclaw.loop.questions import Questions
 from xclaw.loop.repeats import RepeatGuard, Verdict
@@ -70,18 +73,21 @@ class RunState:
         self.effects = self.corrections = self.compactions = 0
         """`effects`: tool calls that succeeded and may have changed something. `corrections`: how often in
         a row the run was told that its reply had the wrong form."""
+        self.coordination: Coordination = NOT_BEGUN
+        """How the phases stand, of a coordinator."""
+        self.check_runs = CheckRuns()
+        """Of a run that was given commands to run."""
         self.spend = Spend()
         self.verdict: Verdict = "ok"
-        self.repeated = False
-        """The last calls were the ones before them over again."""
+        self.repeated = self.malformed = False
+        """`repeated`: the last calls were the ones before them over again. `malformed`: the last answer was
+        neither an action nor an answer."""
         self.started_event: RunStarted | None = None
         self.ended: RunEnded | None = None
         self.open_turn: TurnStarted | None = None
         """A turn whose model call has not come back."""
         self.finish = ""
         """Why the last answer ended."""
-        self.malformed = False
-        """The last answer was neither an action nor an answer."""
         self.turn_calls: tuple[ToolCall, ...] = ()
         """Every call of the last answer, until all of them have a result."""
         self._asked: list[tuple[str, str]] = []
@@ -133,6 +139,7 @@ class RunState:
                 self.spend += spend_of_call(event.usage, event.cost_usd)
             case ToolCallStarted():
                 self.started.add(event.call_id)
+                self.check_runs.start(event)
             case ToolCallEnded():
                 self._call_ended(event)
             case MessageAdded():
@@ -145,6 +152,8 @@ class RunState:
                 self._note_other(event)
 
     def _note_other(self, event: Event) -> None:
+        if isinstance(event, PhaseChanged | ChildSpawned | ChildEnded):
+            self.coordination = self.coordination.after(event)
         match event:
             case ChildSpawned():
                 self.children[event.child_run_id] = event
@@ -178,6 +187,8 @@ class RunState:
         self.children, self.child_results, self.taken_by, self.delivered = {}, {}, {}, []
         self.exchange = Exchange()
         self.questions = Questions()
+        self.coordination = NOT_BEGUN
+        self.check_runs = CheckRuns(event.task.checks if event.task else ())
         self.spend = event.route.spend if event.route else Spend()
         self.verdict, self._guard = "ok", RepeatGuard()
         if event.task is not None:
@@ -209,8 +220,10 @@ class RunState:
             self.waits += all(call.name in WAITING_TOOLS for call in self.turn_calls)
 
     def _call_ended(self, event: ToolCallEnded) -> None:
-        if self.pending.pop(event.call_id, None) is None:
+        call = self.pending.pop(event.call_id, None)
+        if call is None:
             return
+        self.check_runs.end(call, event, interrupted=event.content == INTERRUPTED)
         self._results[event.call_id] = ToolMessage(event.call_id, event.name, event.content, event.ok)
         self.effects += event.ok
         if not self.pending:

@@ -6,14 +6,16 @@ from typing import Literal
 
 from xclaw.contracts.agents import Agent, Limits
 from xclaw.contracts.events import RunStarted
+from xclaw.contracts.tasks import Task
 from xclaw.contracts.tools import ToolSet
 from xclaw.contracts.workspaces import Workspace
 from xclaw.loop.client_tools import client_tools
 from xclaw.loop.dialects import Dialect, JsonDialect, NativeDialect
-from xclaw.loop.parts import Bounds, Parts
+from xclaw.loop.parts import Bounds, Gate, Parts
 from xclaw.loop.state import RunState
 from xclaw.runtime.board import board_text
 from xclaw.runtime.call_spawn import CallSpawn
+from xclaw.runtime.checks import CheckGate
 from xclaw.runtime.children import Children, LaunchChild
 from xclaw.runtime.clocks import deadline_of
 from xclaw.runtime.coached import coached_note, coached_schema
@@ -74,6 +76,8 @@ def _assemble(
     lineage: Lineage,
 ) -> Live:
     agent = services.agents.get(started.agent) or Agent(started.agent, "", "", source="journal")
+    if started.script:  # which may have been given for this run alone
+        agent = replace(agent, script=started.script, isolation="forked")
     model = services.models(started.models)
     parent, launch = lineage.parent, lineage.launch
     workspace.grant(tuple(log.state.artifacts.values()))
@@ -81,7 +85,7 @@ def _assemble(
         workspace.grant(started.task.inputs)
     tools = {**services.tools.select(started.tools), **client_tools(started.client_tools)}
     specs = tuple(tool.spec for tool in tools.values())
-    ledger = _account(services, started.limits, parent)
+    ledger = account(services, started.limits, parent)
     node = Node(log.address.run_id, started.agent, started.depth, log, ledger, parent, started.task_id)
     tree.nodes[node.run_id] = node
     children = Children(services, tree, node, workspace, launch)
@@ -105,7 +109,7 @@ def _assemble(
         ledger=ledger,
         workspace=workspace,
         inbox=children,
-        gate=CallGate(services.approvals, tree, node, workspace),
+        gate=_gate(services, tree, node, workspace, started.task),
         bounds=bounds,
         spawn_for=lambda call_id: CallSpawn(children, call_id),
         board=lambda: (
@@ -122,7 +126,13 @@ def _assemble(
     return Live(node, parts, children)
 
 
-def _account(services: Services, limits: Limits, parent: Node | None) -> TreeLedger:
+def _gate(services: Services, tree: Tree, node: Node, workspace: Workspace, task: Task | None) -> Gate:
+    gate = CallGate(services.approvals, tree, node, workspace)
+    return CheckGate(gate, node.log.state) if task is not None and task.checks else gate
+
+
+def account(services: Services, limits: Limits, parent: Node | None) -> TreeLedger:
+    """A run's own account, below its parent's."""
     return TreeLedger(
         parent.ledger if parent else None,
         max_tokens=limits.max_tokens,

@@ -3,6 +3,7 @@
 import json
 from typing import cast
 
+from xclaw.contracts.coordination import Coordination, is_coordinator
 from xclaw.contracts.events import ChildSpawned
 from xclaw.contracts.results import Result
 from xclaw.loop.state import RunState
@@ -25,12 +26,20 @@ def task_state(state: RunState) -> dict[str, object]:
 def board_text(state: RunState, budget_left: str) -> str:
     """What the orchestrator is shown each turn; empty while there is nothing to show."""
     lines: list[str] = []
+    started = state.started_event
+    if started is not None and is_coordinator(started.tools):
+        lines.append(_phase_line(state.coordination))
     if state.children:
         record = json.dumps(task_state(state), ensure_ascii=False)
         lines.append(f"[Task state, kept by the runtime, not written by the user]\n{record}")
     if budget_left:
         lines.append(f"[Budget left: {budget_left}]")
     return "\n".join(lines)
+
+
+def _phase_line(state: Coordination) -> str:
+    rounds = f", round {state.round} of {state.rounds}" if state.rounds else ""
+    return f"[Phase, kept by the runtime: {state.phase}{rounds}. Next: {state.next_step}]"
 
 
 def _step(spawned: ChildSpawned, result: Result | None) -> dict[str, object]:

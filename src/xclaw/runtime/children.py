@@ -210,7 +210,7 @@ class Children:
         spawned = ChildSpawned(
             call_id,
             run_id,
-            _session_of(self.node.log.address.session_id, agent, task, task_id),
+            session_of(self.node.log.address.session_id, agent, task, task_id),
             task_id,
             replace(task, agent=agent, isolation=isolation),
             background,
@@ -241,7 +241,7 @@ def refuse_isolation(services: Services, agent: Agent | None, wanted: Isolation 
     raise SpawnRefused(f"{asker} `isolation: {isolation}`; there is {kinds}")
 
 
-def _session_of(parent_session: str, agent: str, task: Task, task_id: str) -> str:
+def session_of(parent_session: str, agent: str, task: Task, task_id: str) -> str:
     match task.mode:
         case "debate":
             return debate_session(parent_session, agent, task_id)

@@ -29,5 +29,8 @@ def _standing(state: RunState, *, is_over: bool) -> Standing:
         state.request,
         tuple(done),
         tuple(dict.fromkeys(pointer.path for pointer in state.delivered)),
+        tuple(check.command for check in state.check_runs.left()),
+        state.coordination.offered,
+        state.coordination.next_step,
         is_over or again or state.repeated,
     )

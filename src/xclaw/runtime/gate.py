@@ -4,7 +4,7 @@ import secrets
 import time
 from contextlib import suppress
 
-from xclaw.contracts.errors import ToolFailed, UsageError
+from xclaw.contracts.errors import NotPermitted, UsageError
 from xclaw.contracts.events import ApprovalAnswered, ApprovalAsked, Event
 from xclaw.contracts.messages import ToolCall
 from xclaw.contracts.permissions import Permissions
@@ -49,7 +49,7 @@ class CallGate:
             if verdict.kind == "allow":
                 return Admitted(arguments, call.arguments)
             if verdict.kind == "deny":
-                raise ToolFailed(_forbidden(tool, verdict))
+                raise NotPermitted(_forbidden(tool, verdict))
             asked = await self._ask(tool, call, arguments, verdict)
         answered = questions.answers.get(asked.approval_id)
         if answered is None:
@@ -73,20 +73,20 @@ class CallGate:
     async def _ask(
         self, tool: Tool, call: ToolCall, arguments: dict[str, object], verdict: Verdict
     ) -> ApprovalAsked:
-        """Put the question into the journal. Raises `ToolFailed` when it cannot be asked."""
+        """Put the question into the journal. Raises `NotPermitted` when it cannot be asked."""
         name, wanted = tool.spec.name, self._call(tool, arguments)
         rule = exact_rule(wanted)
         if rule and decide(self._permissions, wanted, tool.spec.effect, (rule,)).kind != "allow":
             rule = ""
         if self._approvals.desk.settings.unattended == "deny":
-            raise ToolFailed(_unattended(name, verdict, rule))
+            raise NotPermitted(_unattended(name, verdict, rule))
         if len(call.arguments) > MAX_ASKED_CHARS:
-            raise ToolFailed(
+            raise NotPermitted(
                 f"{name} needs the user's permission, and nobody can judge {len(call.arguments):,} characters "
                 f"of arguments: use at most {MAX_ASKED_CHARS:,}"
             )
         asked = ApprovalAsked(
-            f"a{secrets.token_hex(12)}", call.id, name, call.arguments, verdict.why, rule, _path(self._node)
+            f"a{secrets.token_hex(12)}", call.id, name, call.arguments, verdict.why, rule, tree_path(self._node)
         )
         self._node.log.record(asked)
         await self._node.log.durable()
@@ -126,12 +126,12 @@ class CallGate:
         name = tool.spec.name
         match answered.decision:
             case "deny" | "void":
-                raise ToolFailed(_denied(name, answered))
+                raise NotPermitted(_denied(name, answered))
             case "edit":
                 edited = decode_arguments(name, answered.arguments, tool.spec.parameters)
                 verdict = decide(self._permissions, self._call(tool, edited), tool.spec.effect)
                 if verdict.kind == "deny":
-                    raise ToolFailed(_forbidden(tool, verdict))
+                    raise NotPermitted(_forbidden(tool, verdict))
                 shown = answered.arguments[:SHOWN_CHARS]
                 note = f"[the user changed the arguments of this call before it ran, to {shown}]"
                 return Admitted(edited, answered.arguments, note)
@@ -151,7 +151,7 @@ def voided(state: RunState) -> tuple[Event, ...]:
     )
 
 
-def _path(node: Node) -> tuple[str, ...]:
+def tree_path(node: Node) -> tuple[str, ...]:
     names: list[str] = []
     above: Node | None = node
     while above is not None:

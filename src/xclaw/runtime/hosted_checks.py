@@ -17,7 +17,6 @@ from xclaw.contracts.events import (
     ApprovalAsked,
     ArtifactDelivered,
     AttemptFailed,
-    BoardChanged,
     ChildEnded,
     ChildSpawned,
     Compacted,
@@ -27,10 +26,14 @@ from xclaw.contracts.events import (
     MessageAdded,
     ModelAnswered,
     NotificationQueued,
+    PhaseChanged,
     RunEnded,
     RunResumed,
     RunStarted,
-    TextDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+    TurnStarted,
+    Warned,
 )
 from xclaw.contracts.ids import child_run_id, task_id_from
 from xclaw.contracts.results import Result
@@ -101,10 +104,10 @@ class Checks:
                 _refuse_if(node.parent is None or event.parent_run_id != node.parent.run_id, event)
             case RunResumed():
                 _refuse_if(node is self.top or event.owner != self.services.owner, event)
-            case RunStarted() | TextDelta() | BoardChanged():
-                _refuse_if(True, event)
-            case _:
+            case TurnStarted() | ToolCallStarted() | ToolCallEnded() | Warned() | PhaseChanged():
                 pass
+            case _:
+                _refuse_if(True, event)
 
     def start(
         self, entry: Entry, parent: HostedRun, spawned: ChildSpawned, workspace: Workspace

@@ -146,6 +146,7 @@ def started_event(services: Services, tree: Tree, order: Order, workspace: Works
         client_tools=brought.tools,
         output_schema=brought.output_schema,
         permissions=narrowed(order.above or Permissions((services.approvals.desk.base,)), order.agent),
+        script=order.agent.script,
     )
 
 

@@ -12,6 +12,8 @@ class RuntimeSettings:
     """Levels below a root."""
     max_children: int = 16
     """Children one run may start."""
+    coordinator_children: int = 80
+    """The same of a coordinator, whose phases take more."""
     max_concurrent: int = 8
     """Workers of one process that run at once; further ones wait."""
     max_runs: int = 200

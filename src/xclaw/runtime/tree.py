@@ -6,12 +6,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from xclaw.contracts.artifacts import Pointer
+from xclaw.contracts.coordination import is_coordinator
 from xclaw.contracts.errors import SpawnRefused
 from xclaw.contracts.events import ArtifactDelivered, ChildEnded, ChildSpawned, Entry, MessageAdded
 from xclaw.contracts.ids import task_id_from
 from xclaw.contracts.results import Outcome, Result
 from xclaw.contracts.spawn import Child
 from xclaw.contracts.teams import Strategy
+from xclaw.contracts.usage import Spend
+from xclaw.loop.state import RunState, fold
 from xclaw.runtime.attempts import AttemptCounter
 from xclaw.runtime.ledger import TreeLedger
 from xclaw.runtime.mail import Mail
@@ -103,8 +106,9 @@ class Tree:
             raise SpawnRefused(
                 f"depth limit: a run at depth {parent.depth} may not hand work out; finish with your own tools"
             )
-        if children >= settings.max_children:
-            raise SpawnRefused(f"width limit: one run may start {settings.max_children} children at most")
+        most = settings.coordinator_children if _is_coordinator(parent) else settings.max_children
+        if children >= most:
+            raise SpawnRefused(f"width limit: one run may start {most} children at most")
         if len(self.nodes) + self.promised >= settings.max_runs:
             raise SpawnRefused(f"the tree has reached its limit of {settings.max_runs} runs")
 
@@ -150,6 +154,18 @@ class Tree:
                 case _:
                     pass
 
+    def spent_by_ended(self, state: RunState) -> Spend:
+        """What the children of a run that is taken up again had used, those that had ended."""
+        total = Spend()
+        for run_id in state.children:
+            result = state.child_results.get(run_id)
+            if result is None:
+                ended = fold(self.past.get(run_id, [])).ended
+                result = ended.result if ended else None
+            if result is not None:
+                total += result.spend
+        return total
+
     def ends(self, below: str = "") -> list[NodeEnd]:
         """How each run stands, children before their parents; of one run and its descendants if named."""
         chosen = [node for node in self.nodes.values() if not below or _is_below(node, below)]
@@ -159,6 +175,11 @@ class Tree:
             )
             for node in sorted(chosen, key=lambda node: -node.depth)
         ]
+
+
+def _is_coordinator(node: Node) -> bool:
+    started = node.log.state.started_event
+    return started is not None and is_coordinator(started.tools)
 
 
 def _is_below(node: Node, run_id: str) -> bool:

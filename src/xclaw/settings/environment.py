@@ -13,6 +13,7 @@ VARIABLES: dict[str, Key] = {
     "XCLAW_MAX_BUDGET_TOKENS": ("runtime", "budget_tokens"),
     "XCLAW_MAX_SPAWN_DEPTH": ("runtime", "max_depth"),
     "XCLAW_MAX_CONCURRENT": ("runtime", "max_concurrent"),
+    "XCLAW_COORDINATOR_MODE": ("coordinator", "mode"),
     "XCLAW_GATEWAY_PORT": ("gateway", "port"),
     "XCLAW_GATEWAY_TOKEN": ("gateway", "token"),
     "XCLAW_LOCAL_MODEL": ("embedded", "model_path"),

@@ -11,6 +11,7 @@ from xclaw.gateway.routing.settings import RouterSettings
 from xclaw.gateway.settings import GatewaySettings
 from xclaw.models.embedded.settings import EmbeddedSettings
 from xclaw.models.settings import ModelsSettings
+from xclaw.patterns.coordinator.settings import CoordinatorSettings
 from xclaw.runtime.permissions import PermissionSettings
 from xclaw.runtime.settings import RuntimeSettings
 from xclaw.settings.environment import default_chain, known_variables, misspelt_variables
@@ -29,12 +30,15 @@ SECTIONS: dict[str, type] = {
     "embedded": EmbeddedSettings,
     "agents": AgentSettings,
     "runtime": RuntimeSettings,
+    "coordinator": CoordinatorSettings,
     "permissions": PermissionSettings,
     "traces": TracesSettings,
     "gateway": GatewaySettings,
     "router": RouterSettings,
 }
-HIDDEN: frozenset[Key] = frozenset({("agents", "known_tools"), ("agents", "default_tools")})
+HIDDEN: frozenset[Key] = frozenset(
+    {("agents", "script_directories"), ("agents", "known_tools"), ("agents", "default_tools")}
+)
 PROVIDERS: Key = ("models", "providers")
 ALIASES: dict[Key, Key] = {("model",): ("models", "chain")}
 GATEWAY_FILES = {"token_file": "gateway-token", "users_file": "tokens.json", "state_file": "gateway.json"}
@@ -55,6 +59,7 @@ class Overrides:
     worker_timeout_s: float | None = None
     dialect: str | None = None
     allow_shell: bool | None = None
+    coordinator: bool | None = None
     host: str | None = None
     port: int | None = None
 
@@ -68,6 +73,7 @@ FLAGS: dict[str, tuple[str, Key]] = {
     "worker_timeout_s": ("--worker-timeout", ("runtime", "worker_timeout_s")),
     "dialect": ("--dialect", ("runtime", "dialect")),
     "allow_shell": ("--allow-shell", ("runtime", "allow_shell")),
+    "coordinator": ("--coordinator", ("coordinator", "mode")),
     "host": ("--host", ("gateway", "host")),
     "port": ("--port", ("gateway", "port")),
 }
@@ -93,6 +99,7 @@ class Settings:
     embedded: EmbeddedSettings
     agents: AgentSettings
     runtime: RuntimeSettings
+    coordinator: CoordinatorSettings
     permissions: PermissionSettings
     traces: TracesSettings
     gateway: GatewaySettings
@@ -144,6 +151,11 @@ def load_settings(*, cwd: Path, env: Mapping[str, str], overrides: Overrides | N
     return Settings(
         home=home, files=tuple(files), warnings=tuple(warnings), sources=sources, **cast("Any", built)
     )
+
+
+def front_agent(settings: Settings) -> str:
+    """Who answers what is addressed to nobody."""
+    return "coordinator" if settings.coordinator.mode else "orchestrator"
 
 
 def _project_root(cwd: Path, project_toml: Path | None) -> Path:
@@ -200,6 +212,7 @@ def _fill_defaults(
     values.setdefault(("embedded", "cache_dir"), str(home / "cache"))
     for name, file in GATEWAY_FILES.items():
         values.setdefault(("gateway", name), str(home / file))
+    values.setdefault(("agents", "script_directories"), (str(home / "agents"),))
     values.setdefault(
         ("agents", "directories"),
         (str(home / "agents"), *(str(project / name) for name in AGENT_DIRECTORIES)),

@@ -121,6 +121,18 @@ class Deliveries:
                 return self._pointer(record) if self._is_intact(record) else None
         return None
 
+    def content(self, parts: tuple[str, ...], sha256: str) -> tuple[str, bytes]:
+        """The name that the artifact at `parts` was delivered under, and its bytes, if these are still the
+        ones with this digest. Raises `ToolFailed`."""
+        wanted = composed("/".join(parts))
+        for record in reversed(self.records()):
+            if composed(record.path) == wanted and record.sha256 == sha256:
+                with opened_file(self._place(record), _STRICT) as (descriptor, _):
+                    content = os.pread(descriptor, record.size + 1, 0)
+                if hashlib.sha256(content).hexdigest() == sha256:
+                    return record.name, content
+        raise ToolFailed(f"{self.region.path}/{wanted[:300]} is not what was delivered")
+
     def newest(self, name: str, run_id: str) -> Record | None:
         """The last thing that a run delivered under `name`."""
         wanted = folded(name)

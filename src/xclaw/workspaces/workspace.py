@@ -37,6 +37,7 @@ from xclaw.workspaces.settings import WorkspaceSettings
 
 _STRICT: tuple[Region, ...] = ()
 _PRIVATE_MODE = 0o600
+_READ_ONLY = 0o444
 _SPILL_DIRECTORY = "outputs"
 
 
@@ -129,6 +130,20 @@ class LocalWorkspace:
             place = Place(self._private, place.parts)  # the claim may have moved it
             with opened_parent(place, self._visible, create=True) as parent:
                 return self._replace(parent, content)
+
+    def place(self, pointers: tuple[Pointer, ...]) -> list[str]:
+        self.prepare()
+        placed: dict[str, None] = {}
+        for pointer in pointers:
+            parts = self._granted_place(pointer).parts
+            name, content = Deliveries(self._private.root, parts[0]).content(parts[1:], pointer.sha256)
+            with (
+                self._explained(name, "lay out"),
+                opened_parent(Place(self._private, tuple(name.split("/"))), _STRICT, create=True) as parent,
+            ):
+                replace_file(parent.directory, parent.name, content, _READ_ONLY, durable=False)
+            placed[name] = None
+        return list(placed)
 
     def deliver(self, path: str, content: bytes) -> Pointer:
         self._check_size(content)

@@ -43,18 +43,26 @@ class Router:
         resolve: Callable[[str], str | None],
         order: tuple[Step, ...] = ("rules",),
         model: LabelRouter | None = None,
+        *,
+        front: str = ORCHESTRATOR,
     ) -> None:
-        """`agents` may be routed to, name to description; `resolve` gives the name that a written one means."""
+        """`agents` may be routed to, name to description; `resolve` gives the name that a written one means.
+        `front` answers what goes to none of them."""
         self._rules = rules
         self._agents = agents
         self._resolve = resolve
         self._order = order
         self._model = model
+        self._front = front
 
     def named(self, written: str) -> str | None:
         """The agent that may be routed to, or the orchestrator, that `written` means; None for nobody."""
         name = self._resolve(written)
-        return name if name is not None and (name in self._agents or name == ORCHESTRATOR) else None
+        return (
+            name
+            if name is not None and (name in self._agents or name in (ORCHESTRATOR, self._front))
+            else None
+        )
 
     async def route(self, text: str) -> Decision:
         """Never raises but when cancelled: a router model that fails leaves the request to the orchestrator."""
@@ -66,18 +74,18 @@ class Router:
             )
         if mention is not None:
             names = ", ".join(f"@{name}" for name in mention.agents)
-            return Decision(Route(ORCHESTRATOR, "default", f"several agents are named: {names}"), text)
+            return Decision(Route(self._front, "default", f"several agents are named: {names}"), text)
         return await self._by_content(text)
 
     async def _by_content(self, text: str) -> Decision:
         considered: tuple[Considered, ...] = ()
-        route = Route(ORCHESTRATOR, "default", "no router was asked")
+        route = Route(self._front, "default", _unasked(self._front))
         for step in self._order:
             settled = False
             if step == "rules":
                 verdict = judge(text, self._rules, self._agents.__contains__)
                 considered, settled = verdict.considered, verdict.settled
-                said = Route(ORCHESTRATOR, "default", verdict.reason)
+                said = Route(self._front, "default", verdict.reason)
                 if verdict.rule is not None:
                     said = Route(verdict.rule.agent, "rule", verdict.reason, verdict.rule.name)
             elif self._model is not None:
@@ -88,6 +96,10 @@ class Router:
             if settled or said.by != "default":
                 break
         return Decision(route, text, considered)
+
+
+def _unasked(front: str) -> str:
+    return "no router was asked" if front == ORCHESTRATOR else f"{front} mode"
 
 
 def _joined(before: Route, said: Route) -> Route:

@@ -10,6 +10,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from xclaw.cli.phases import check_text, phase_short, phase_text
 from xclaw.cli.questions import approval_line
 from xclaw.cli.speakers import COORDINATION, Speaker, Speakers, chosen_text, failure_text
 from xclaw.cli.text import money, one_line, printable, seconds, tokens
@@ -21,6 +22,7 @@ from xclaw.contracts.events import (
     AttemptFailed,
     Entry,
     ModelAnswered,
+    PhaseChanged,
     RunEnded,
     RunStarted,
     TextDelta,
@@ -84,6 +86,8 @@ class LiveRenderer:
                 speaker.doing = f"{event.name} {one_line(event.arguments, 60)}"
             case ToolCallEnded():
                 speaker.doing = ""
+            case PhaseChanged():
+                self._phase(speaker, event)
             case RunStarted() | RunEnded() | ArtifactDelivered() | Warned():
                 self._milestone(speaker, event, entry.at)
             case ApprovalAsked() | ApprovalAnswered():
@@ -122,6 +126,14 @@ class LiveRenderer:
 
     def reopen(self) -> None:
         self._live.start()
+
+    def _phase(self, speaker: Speaker, event: PhaseChanged) -> None:
+        """Beside the run's name how far it is; above, each phase once and how each check ended."""
+        speaker.phase = phase_short(event)
+        for run in event.checks:
+            self._print(Text(f"  {check_text(run)}", style="green" if run.passed else "red"))
+        if not event.part:
+            self._print(Text(f"{speaker.label} {phase_text(event)}".strip(), style="cyan"))
 
     def _milestone(
         self, speaker: Speaker, event: RunStarted | RunEnded | ArtifactDelivered | Warned, at: float
@@ -213,7 +225,7 @@ class LiveRenderer:
         table = Table.grid(padding=(0, 1))
         for speaker in speakers:
             last = "".join(speaker.streamed[-40:]).rstrip().rpartition("\n")[2]
-            doing = speaker.doing or ("" if speaker.is_root else last)
+            doing = speaker.phase or speaker.doing or ("" if speaker.is_root else last)
             table.add_row(
                 self._spinner,
                 Text("  " * speaker.depth + speaker.name, style="bold", no_wrap=True),

@@ -1,8 +1,9 @@
 """Shows a tree of runs as plain lines: for pipes, files, and terminals without colour."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from xclaw.cli.output import Lines
+from xclaw.cli.phases import check_text, phase_text
 from xclaw.cli.questions import approval_line
 from xclaw.cli.speakers import COORDINATION, Speaker, Speakers, chosen_text, failure_text
 from xclaw.cli.text import one_line, printable, unfinished_sequence
@@ -14,6 +15,7 @@ from xclaw.contracts.events import (
     AttemptFailed,
     Entry,
     ModelAnswered,
+    PhaseChanged,
     RunEnded,
     RunStarted,
     TextDelta,
@@ -70,12 +72,9 @@ class PlainRenderer:
                 self._retract(speaker, event)
             case ToolCallStarted() if event.name not in COORDINATION:
                 self._note(speaker, f"> {event.name} {one_line(event.arguments)}")
-            case ArtifactDelivered():
-                self._note(speaker, f"delivered: {printable(event.pointer.path)}")
-            case ApprovalAsked() | ApprovalAnswered():
-                self._note(speaker, approval_line(event))
-            case Warned():
-                self._note(speaker, f"warning: {one_line(event.text, 300)}")
+            case ArtifactDelivered() | ApprovalAsked() | ApprovalAnswered() | PhaseChanged() | Warned():
+                for line in _remarks(event):
+                    self._note(speaker, line)
             case RunEnded():
                 self._ended(speaker, event)
             case _:
@@ -187,3 +186,18 @@ class PlainRenderer:
         if self._answer is not None and self._answer is not self._progress:
             self._answer.end_line()
         self._progress.line(f"[{speaker.label}] {text}" if speaker.label else f"[xclaw] {text}")
+
+
+def _remarks(
+    event: ArtifactDelivered | ApprovalAsked | ApprovalAnswered | PhaseChanged | Warned,
+) -> Iterator[str]:
+    match event:
+        case ArtifactDelivered():
+            yield f"delivered: {printable(event.pointer.path)}"
+        case ApprovalAsked() | ApprovalAnswered():
+            yield approval_line(event)
+        case PhaseChanged():
+            yield from map(check_text, event.checks)
+            yield phase_text(event)
+        case Warned():
+            yield f"warning: {one_line(event.text, 300)}"

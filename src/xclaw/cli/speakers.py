@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from xclaw.cli.text import one_line
+from xclaw.contracts.coordination import PHASE_TOOLS
 from xclaw.contracts.events import AttemptFailed, ChildSpawned, Entry, RunEnded, RunStarted
 from xclaw.contracts.usage import Spend
 from xclaw.traces.spending import spend_of_event
 
 LABEL_CHARACTERS = 40
-COORDINATION = frozenset({"delegate", "debate", "pipeline", "spawn", "wait"})
+COORDINATION = frozenset({"delegate", "debate", "pipeline", "spawn", "wait", *PHASE_TOOLS})
 """Tools whose effect shows as runs, so that the calls themselves need not be shown."""
 
 
@@ -52,6 +53,8 @@ class Speaker:
     """Text of the turn that goes on, as it came."""
     doing: str = ""
     """The tool call that goes on."""
+    phase: str = ""
+    """Of a coordinator, and how far it is."""
 
 
 class Speakers:

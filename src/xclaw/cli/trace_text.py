@@ -3,9 +3,11 @@
 import time
 from collections.abc import Iterator, Sequence
 
+from xclaw.cli.phases import ROUNDS, check_text
 from xclaw.cli.text import money, one_line, printable, seconds, tokens
 from xclaw.contracts.usage import Spend
 from xclaw.traces.conversation import Conversation, Said
+from xclaw.traces.phases import PhaseSpan
 from xclaw.traces.timeline import Span
 from xclaw.traces.tree import TraceNode
 
@@ -54,10 +56,24 @@ def _remarks(node: TraceNode) -> Iterator[str]:
         yield f"failed attempts: {node.failed_attempts}"
     if node.resumes:
         yield f"taken up after a crash: {node.resumes} times"
+    for phase in node.phases:
+        yield from _phase_lines(phase)
     for pointer in node.artifacts:
         yield f"delivered: {printable(pointer.path)} ({pointer.size:,} bytes)"
     for warned in node.warnings:
         yield f"warning ({warned.code}): {one_line(warned.text, 200)}"
+
+
+def _phase_lines(phase: PhaseSpan) -> Iterator[str]:
+    took = "" if phase.ended_at is None else f"  {seconds(phase.ended_at - phase.started_at)}"
+    done = f"  {phase.done}/{phase.total}" if phase.done else ""
+    verdict = f"  {phase.verdict.replace('_', ' ')}" if phase.verdict else ""
+    rounds = f" (round {phase.round} of {phase.rounds})" if phase.phase in ROUNDS else ""
+    yield f"phase {phase.phase}{rounds}{done}{verdict}{took}"
+    for worker in phase.workers:
+        yield f"  {one_line(worker, 120)}"
+    for run in phase.checks:
+        yield f"  {check_text(run)}  (call {run.call_id} of {run.run_id})"
 
 
 def _spend(spend: Spend) -> str:

@@ -17,6 +17,7 @@ from xclaw.contracts.results import Outcome, Result
 from xclaw.contracts.routing import Route
 from xclaw.contracts.tasks import Task
 from xclaw.contracts.usage import Usage
+from xclaw.contracts.workflows import WorkflowNoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +277,7 @@ class PhaseChanged:
     total: int = 0
     """Parts of the phase."""
     part: str = ""
-    """Which part has just ended: a question's number, a task's id, "checks"."""
+    """Which part has just ended: the number of a question or a check, the id of a task."""
     agent: str = ""
     """Who worked on it."""
     outcome: str = ""
@@ -355,6 +356,7 @@ Event = (
     | MailSent
     | BoardChanged
     | PhaseChanged
+    | WorkflowNoted
     | Warned
     | Compacted
     | RunEnded
@@ -379,6 +381,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
     "mail_sent": MailSent,
     "board_changed": BoardChanged,
     "phase_changed": PhaseChanged,
+    "workflow_noted": WorkflowNoted,
     "warned": Warned,
     "compacted": Compacted,
     "run_ended": RunEnded,

@@ -14,6 +14,7 @@ from xclaw.contracts.events import (
     MessageAdded,
     ModelAnswered,
     NotificationQueued,
+    PhaseChanged,
     RunEnded,
     RunResumed,
     RunStarted,
@@ -25,6 +26,7 @@ from xclaw.contracts.events import (
 from xclaw.contracts.messages import AssistantMessage, Said, ToolCall
 from xclaw.contracts.models import ToolSpec
 from xclaw.contracts.permissions import Level, Permissions, Rules
+from xclaw.contracts.plans import CheckRun, PlannedTask
 from xclaw.contracts.results import Result
 from xclaw.contracts.routing import Route
 from xclaw.contracts.tasks import Task
@@ -113,6 +115,20 @@ def sample_events() -> tuple[Event, ...]:
         ArtifactDelivered(_POINTER, "report"),
         NotificationQueued("r0"),
         MessageAdded("Mind the gap.", "user", "message-2"),
+        PhaseChanged(
+            "implementation",
+            2,
+            3,
+            "call-3",
+            1,
+            4,
+            "core",
+            "coder",
+            "success",
+            (PlannedTask("core", "coder", "Write it.", ("/w/a.md",), ("core.py",), ("base",)),),
+            "failed",
+            (CheckRun("pytest -q", "call-4", True, 1, "1 failed", "pytest", "c3"),),
+        ),
         Warned("repeated_call", "three times the same"),
         Compacted(4, "They talked.", 9_000, 700, _USAGE, 0.001),
         RunEnded(_RESULT, "completed_unverified", 3, (_POINTER,)),

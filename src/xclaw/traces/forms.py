@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.usage import Spend, Usage
 from xclaw.traces.conversation import Conversation, Said
+from xclaw.traces.phases import PhaseSpan
 from xclaw.traces.timeline import Span
 from xclaw.traces.tree import TraceNode
 
@@ -48,7 +49,7 @@ def artifact_json(pointer: Pointer) -> Json:
 def tree_json(node: TraceNode) -> Json:
     """A run; its children stand in `children`, in the same form."""
     ended = node.ended_at
-    return {
+    form: Json = {
         "run_id": node.run_id,
         "root_id": node.root_id,
         "parent_id": node.parent_id,
@@ -75,6 +76,33 @@ def tree_json(node: TraceNode) -> Json:
         "artifacts": [artifact_json(pointer) for pointer in node.artifacts],
         "warnings": [{"code": warned.code, "text": warned.text} for warned in node.warnings],
         "children": [tree_json(child) for child in node.children],
+    }
+    if node.phases:
+        form["phases"] = [_phase_json(phase) for phase in node.phases]
+    return form
+
+
+def _phase_json(phase: PhaseSpan) -> Json:
+    return {
+        "phase": phase.phase,
+        "round": phase.round,
+        "rounds": phase.rounds,
+        "started_at": phase.started_at,
+        "ended_at": phase.ended_at,
+        "done": phase.done,
+        "total": phase.total,
+        "workers": list(phase.workers),
+        "verdict": phase.verdict,
+        "checks": [
+            {
+                "command": run.command,
+                "ran": run.ran,
+                "exit_code": run.exit_code,
+                "call_id": run.call_id,
+                "run_id": run.run_id,
+            }
+            for run in phase.checks
+        ],
     }
 
 

@@ -22,6 +22,7 @@ from xclaw.contracts.results import Outcome
 from xclaw.contracts.tasks import Mode
 from xclaw.contracts.usage import Spend
 from xclaw.traces.grouping import entries_by_run
+from xclaw.traces.phases import PhaseSpan, phase_spans
 from xclaw.traces.spending import own_spend, spend_by_model
 
 TraceStatus = Outcome | Literal["open", "not_started"]
@@ -66,6 +67,8 @@ class TraceNode:
     background: bool
     children: tuple["TraceNode", ...]
     """In the order they were asked for."""
+    phases: tuple[PhaseSpan, ...] = ()
+    """Of a coordinator."""
 
     def walk(self) -> Iterator["TraceNode"]:
         """This run and everything below it, parents first."""
@@ -189,6 +192,7 @@ def _node(own: Sequence[Entry], children: tuple[TraceNode, ...], spawned: Entry 
         mode=asked.task.mode if asked else task.mode if task else None,
         background=asked.background if asked else False,
         children=children,
+        phases=phase_spans(own),
     )
 
 

@@ -90,8 +90,6 @@ class PhaseCall:
                 round_ or self.round,
                 self.rounds,
                 self._context.call_id,
-                done=len(self._ended),
-                total=self._total,
                 verdict=verdict,
                 checks=checks,
             )

@@ -110,7 +110,8 @@ class VerifyTool:
                 trouble = f"{trouble}: {failure_reason(result)}"
             if len(runs) == len(checks):
                 break
-        call.part_ended("checks", VERIFIER, verdict_of(checks, runs))
+        for number, check in enumerate(checks, 1):
+            call.part_ended(str(number), VERIFIER, _became(_run_of(check, runs)))
         return runs, trouble
 
     def _task(self, checks: tuple[Check, ...], number: int, state: Coordination) -> Task:
@@ -215,15 +216,27 @@ def _instructions(checks: Sequence[Check]) -> str:
     )
 
 
-def _shown(check: Check, runs: Sequence[CheckRun], characters: int) -> dict[str, object]:
-    run = next((run for run in runs if run.command == check.command), None)
-    about: dict[str, object] = {"command": check.command, "why": check.why}
+def _run_of(check: Check, runs: Sequence[CheckRun]) -> CheckRun | None:
+    return next((run for run in runs if run.command == check.command), None)
+
+
+def _became(run: CheckRun | None) -> str:
     if run is None:
-        return {**about, "result": "not run"}
+        return "not run"
     if not run.ran:
-        return {**about, "result": "not permitted", "output_end": run.output[-characters:]}
-    about |= {"result": "passed" if run.passed else "failed", "exit_code": run.exit_code}
+        return "not permitted"
+    return "passed" if run.passed else "failed"
+
+
+def _shown(check: Check, runs: Sequence[CheckRun], characters: int) -> dict[str, object]:
+    run = _run_of(check, runs)
+    about: dict[str, object] = {"command": check.command, "why": check.why, "result": _became(run)}
+    if run is None:
+        return about
+    if not run.ran:
+        return {**about, "output_end": run.output[-characters:]}
     if run.edited:
         about["ran_instead"] = run.edited
     shown_end = 200 if run.passed else characters
-    return {**about, "tool_call": run.call_id, "output_end": run.output[-shown_end:]}
+    about |= {"exit_code": run.exit_code, "tool_call": run.call_id}
+    return {**about, "output_end": run.output[-shown_end:]}

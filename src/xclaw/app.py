@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from xclaw.agents.settings import AgentSettings
 from xclaw.contracts.agents import Agent
 from xclaw.contracts.errors import JournalError, SessionBusy, UsageError
 from xclaw.contracts.models import Model
+from xclaw.contracts.results import Result
 from xclaw.contracts.tools import Tool
 from xclaw.contracts.workers import WorkerKind
 from xclaw.gateway.gateway import Gateway
@@ -24,12 +25,17 @@ from xclaw.gateway.routing.building import build_router
 from xclaw.gateway.routing.router import Router
 from xclaw.gateway.services import GatewayServices
 from xclaw.memory.keeping import pad_keeper
+from xclaw.memory.meaning import embedder_of
+from xclaw.memory.memory import FileMemory
 from xclaw.memory.scratchpad import FileScratchpad
-from xclaw.memory.settings import MemorySettings
+from xclaw.memory.toolset import stored_tools
 from xclaw.models.catalog import ModelCatalog
 from xclaw.models.embedded.coaching import SmallModelCoaching
 from xclaw.models.embedded.joining import Progress
 from xclaw.models.embedded.model import LocalModel
+from xclaw.patterns.workflows.earlier import earlier_results
+from xclaw.patterns.workflows.file_model import PROVIDER, ScriptFileModel
+from xclaw.patterns.workflows.tool import WorkflowTool
 from xclaw.runtime.approvals import Approvals, Desk
 from xclaw.runtime.collector import collect_less_often
 from xclaw.runtime.control import ControlSocket, cancel_elsewhere, sweep_socket, wake_elsewhere
@@ -108,7 +114,10 @@ async def open_app(
     workspaces = LocalWorkspaces(settings.workspace)
     owner = f"p{os.getpid()}-{secrets.token_hex(4)}"
     locks = OwnerLocks(f"{settings.store.path}.sessions")
-    toolbox = build_toolbox(workspaces.find, registry.roster(), tools, _phases(settings))
+    embedder = embedder_of(settings.memory.meaning, settings.memory.embedder_threads)
+    outward = _outward_tools(settings, workspaces, journal)
+    own = [*stored_tools(settings.memory, embedder), *outward, *tools]
+    toolbox = build_toolbox(workspaces.find, registry.roster(), own, _phases(settings))
     services = Services(
         journal=journal,
         models=models,
@@ -120,9 +129,10 @@ async def open_app(
         settings=settings.runtime,
         owner=owner,
         owner_alive=journal.owner_alive,
-        memory_root=str(settings.home / "memory"),
+        memory_root=settings.memory.root,
+        memory=FileMemory(settings.memory, embedder),
         approvals=Approvals(_desk(settings, journal, workspaces, toolbox, registry)),
-        workers={"forked": _forked(settings, toolbox, tools)},
+        workers={"forked": _forked(settings, toolbox, [*outward, *tools])},
     )
     export = BackgroundExport(settings.traces, journal.read_tree)
     runs = Runs(services, _sessions(locks), settings.models.chain, export.root_ended)
@@ -203,6 +213,7 @@ def _makers(settings: Settings, progress: Progress | None) -> dict[str, Callable
     return {
         "local": lambda _name: LocalModel(settings.embedded, progress),
         "script": lambda path: ScriptedModel.from_file(Path(path)),
+        PROVIDER: lambda _name: ScriptFileModel(),
     }
 
 
@@ -211,9 +222,17 @@ def _knowing(settings: AgentSettings, tools: Sequence[Tool]) -> AgentSettings:
     return replace(settings, known_tools=(*settings.known_tools, *(tool.spec.name for tool in tools)))
 
 
+def _outward_tools(settings: Settings, workspaces: LocalWorkspaces, journal: SqliteJournal) -> list[Tool]:
+    """Tools that always work in this process, also for runs whose loop is in another."""
+
+    async def find_earlier(run_id: str, session_id: str) -> Mapping[str, Result]:
+        return await earlier_results(journal, run_id, session_id)
+
+    return [WorkflowTool(workspaces.find, find_earlier, settings.workflow)]
+
+
 def _phases(settings: Settings) -> Phases:
-    stored = MemorySettings(str(settings.home / "memory"), str(Path(settings.workspace.root) / "scratchpads"))
-    return Phases(settings.coordinator, pad_keeper(FileScratchpad(stored)))
+    return Phases(settings.coordinator, pad_keeper(FileScratchpad(settings.memory)))
 
 
 def _forked(settings: Settings, toolbox: ToolRegistry, own: Sequence[Tool]) -> WorkerKind:
@@ -221,7 +240,10 @@ def _forked(settings: Settings, toolbox: ToolRegistry, own: Sequence[Tool]) -> W
     that were given in Python stay in this process."""
     fork = ForkSettings(allowed_environment(os.environ))
     there = frozenset(toolbox.names()) - {tool.spec.name for tool in own}
-    setup: dict[str, object] = {"workspace": msgspec.to_builtins(settings.workspace)}
+    setup: dict[str, object] = {
+        "workspace": msgspec.to_builtins(settings.workspace),
+        "memory": msgspec.to_builtins(settings.memory),
+    }
     return WorkerKind(lambda: start_forked(fork), there, setup)
 
 

@@ -111,7 +111,7 @@ def test_an_agent_and_a_tool_given_in_python_work_like_the_built_in_ones(tmp_pat
 
 def test_an_agent_that_asks_for_more_isolation_than_there_is_is_not_run(tmp_path: Path) -> None:
     """Running it in this process instead would be a silent loss of isolation."""
-    apart = Agent("apart", "Works apart.", "Work.", isolation="forked")
+    apart = Agent("apart", "Works apart.", "Work.", isolation="remote")
     task = {"agent": "apart", "task": "Compute the sum of 1 and 2."}
     script: Script = [
         {"agent": "orchestrator", "replies": [{"calls": [{"name": "delegate", "arguments": task}]}, {"text": "No."}]}
@@ -120,13 +120,13 @@ def test_an_agent_that_asks_for_more_isolation_than_there_is_is_not_run(tmp_path
     async def main() -> Seen:
         settings = settings_for(tmp_path, write_script(tmp_path, script))
         async with asyncio.timeout(20), open_app(settings, agents=[apart]) as app:
-            with pytest.raises(UsageError, match="isolation: forked"):
+            with pytest.raises(UsageError, match="isolation: remote"):
                 await ask(app, "go", agent="apart")
             return await ask(app, "go")
 
     seen = asyncio.run(main())
     [refused] = seen.events(ToolCallEnded)
-    assert "isolation: forked" in refused.content
+    assert "isolation: remote" in refused.content
     assert not seen.events(ChildSpawned)
 
 

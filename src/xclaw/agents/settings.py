@@ -13,9 +13,8 @@ COORDINATION_TOOLS = (
     "send_message",
     "stop",
     "list_agents",
+    "workflow",
 )
-
-
 PHASE_TOOLS = ("research", "write_plan", "implement", "verify")
 """Of a coordinator, one for each phase."""
 SCRATCHPAD_TOOLS = (
@@ -25,6 +24,7 @@ SCRATCHPAD_TOOLS = (
     "scratchpad_list",
     "scratchpad_search",
 )
+MEMORY_TOOLS = ("remember", "recall", "forget", "kb_search")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class AgentSettings:
         *COORDINATION_TOOLS,
         *PHASE_TOOLS,
         *SCRATCHPAD_TOOLS,
+        *MEMORY_TOOLS,
     )
     """Tools that exist here; a file that names another gets a warning and goes without it."""
     default_tools: tuple[str, ...] = WORKER_TOOLS

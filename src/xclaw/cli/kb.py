@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xclaw.cli.failures import DONE, FAILED, complain
-from xclaw.cli.memory import memory_settings
 from xclaw.cli.opening import settings_of_workspace, working_directory
 from xclaw.cli.stored_options import KnowledgeOptions
 from xclaw.cli.text import one_line, printable
@@ -27,7 +26,7 @@ def work_on_knowledge(options: KnowledgeOptions) -> int:
     from xclaw.memory.layout import places_of
     from xclaw.memory.meaning import embedder_of
 
-    settings = memory_settings(settings_of_workspace(options.workspace))
+    settings = settings_of_workspace(options.workspace).memory
     embedder = embedder_of(settings.meaning, settings.embedder_threads)
     base = KnowledgeBase(places_of(settings.root, options.user), settings, embedder)
     words, as_json = options.words or [], options.as_json

@@ -1,6 +1,5 @@
 """`xclaw memory`: what agents remember, and forgetting it."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xclaw.cli.failures import DONE, complain
@@ -11,17 +10,8 @@ from xclaw.contracts.errors import UsageError
 
 if TYPE_CHECKING:
     from xclaw.memory.notebook import FiledNote, Notebook
-    from xclaw.memory.settings import MemorySettings
-    from xclaw.settings import Settings
 
 _FOUND = 10
-
-
-def memory_settings(settings: "Settings") -> "MemorySettings":
-    """Where memory, scratchpads and the knowledge base are."""
-    from xclaw.memory.settings import MemorySettings
-
-    return MemorySettings(str(settings.home / "memory"), str(Path(settings.workspace.root) / "scratchpads"))
 
 
 def show_memory(options: MemoryOptions) -> int:
@@ -29,7 +19,7 @@ def show_memory(options: MemoryOptions) -> int:
     from xclaw.memory.meaning import embedder_of
     from xclaw.memory.memory import FileMemory
 
-    settings = memory_settings(settings_of_workspace(options.workspace))
+    settings = settings_of_workspace(options.workspace).memory
     memory = FileMemory(settings, embedder_of(settings.meaning, settings.embedder_threads))
     notebook = memory.notebook(options.user)
     agent, as_json = options.agent, options.as_json

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from xclaw.cli.failures import DONE
-from xclaw.cli.memory import memory_settings
 from xclaw.cli.opening import run_to_end, settings_of_workspace
 from xclaw.cli.stored_options import ScratchpadOptions
 from xclaw.cli.text import one_line, printable
@@ -20,7 +19,7 @@ def show_scratchpad(options: ScratchpadOptions) -> int:
     from xclaw.gateway.names import conversation_key
     from xclaw.memory.scratchpad import FileScratchpad
 
-    pad = FileScratchpad(memory_settings(settings_of_workspace(options.workspace)))
+    pad = FileScratchpad(settings_of_workspace(options.workspace).memory)
     whose = Whose(options.user, conversation_key(options.session, options.user))
     action, text, as_json = options.action, options.text, options.as_json
     if action != "list" and not text.strip():

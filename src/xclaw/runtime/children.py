@@ -1,7 +1,7 @@
 """The children of one run: admitted, named, started once, their results taken once."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -198,7 +198,7 @@ class Children:
             raise SpawnRefused(
                 f"{agent} asks for `isolation: {isolation}`; a team's members share one process"
             )
-        self.tree.admit(self.node, len(state.children))
+        self.tree.admit(self.node, _counted(state.children.values(), task))
         if self.tree.attempts.is_open(agent, task.text):
             raise SpawnRefused(
                 f"{agent} has failed three times at this task; that road is closed. "
@@ -227,6 +227,13 @@ class Children:
                 raise SpawnRefused(f"{pointer.path} is not an artifact of this session")
 
 
+def _counted(children: Iterable[ChildSpawned], task: Task) -> int:
+    """How many children count towards the width: a workflow's are bounded by its own quote."""
+    if task.mode == "workflow":
+        return 0
+    return sum(spawned.task.mode != "workflow" for spawned in children)
+
+
 def refuse_isolation(services: Services, agent: Agent | None, wanted: Isolation | None) -> Isolation:
     """The kind of sub-agent that it will be. Raises `SpawnRefused`.
 
@@ -249,5 +256,5 @@ def session_of(parent_session: str, agent: str, task: Task, task_id: str) -> str
             return pipeline_session(parent_session, task.step, task_id)
         case "team":
             return teammate_session(parent_session, task.seat.team if task.seat else "", agent, task_id)
-        case "delegate" | "spawn":
+        case "delegate" | "spawn" | "workflow":
             return delegate_session(parent_session, agent, task_id)

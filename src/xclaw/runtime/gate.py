@@ -8,7 +8,7 @@ from xclaw.contracts.errors import NotPermitted, UsageError
 from xclaw.contracts.events import ApprovalAnswered, ApprovalAsked, Event
 from xclaw.contracts.messages import ToolCall
 from xclaw.contracts.permissions import Permissions
-from xclaw.contracts.tools import Tool
+from xclaw.contracts.tools import Quoting, Tool
 from xclaw.contracts.workspaces import Workspace
 from xclaw.loop.arguments import decode_arguments
 from xclaw.loop.parts import Admitted
@@ -86,11 +86,23 @@ class CallGate:
                 f"of arguments: use at most {MAX_ASKED_CHARS:,}"
             )
         asked = ApprovalAsked(
-            f"a{secrets.token_hex(12)}", call.id, name, call.arguments, verdict.why, rule, tree_path(self._node)
+            f"a{secrets.token_hex(12)}",
+            call.id,
+            name,
+            call.arguments,
+            await self._why(tool, arguments, verdict),
+            rule,
+            tree_path(self._node),
         )
         self._node.log.record(asked)
         await self._node.log.durable()
         return asked
+
+    async def _why(self, tool: Tool, arguments: dict[str, object], verdict: Verdict) -> str:
+        """Why it is asked, and what it may cost, where the tool can tell. Raises `ToolFailed`."""
+        if not isinstance(tool, Quoting):
+            return verdict.why
+        return f"{verdict.why}; {await tool.quote(arguments, self._node.ledger.left())}"
 
     async def _answer_to(self, asked: ApprovalAsked) -> ApprovalAnswered:
         """Wait without a worker's place, and without the run's time going on."""

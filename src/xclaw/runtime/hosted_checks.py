@@ -38,6 +38,7 @@ from xclaw.contracts.events import (
 from xclaw.contracts.ids import child_run_id, task_id_from
 from xclaw.contracts.results import Result
 from xclaw.contracts.usage import Usage
+from xclaw.contracts.workflows import WorkflowNoted
 from xclaw.contracts.workspaces import Workspace
 from xclaw.runtime.approvals import BY_XCLAW
 from xclaw.runtime.children import session_of
@@ -104,7 +105,7 @@ class Checks:
                 _refuse_if(node.parent is None or event.parent_run_id != node.parent.run_id, event)
             case RunResumed():
                 _refuse_if(node is self.top or event.owner != self.services.owner, event)
-            case TurnStarted() | ToolCallStarted() | ToolCallEnded() | Warned() | PhaseChanged():
+            case TurnStarted() | ToolCallStarted() | ToolCallEnded() | Warned() | PhaseChanged() | WorkflowNoted():
                 pass
             case _:
                 _refuse_if(True, event)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from xclaw.contracts.events import Entry, MailSent, MessageAdded
-from xclaw.runtime.notifications import DATA_NOTE, xml_text
+from xclaw.runtime.notifications import DATA_NOTE, as_xml, xml_text
 
 BATCH_MESSAGES = 20
 BATCH_CHARACTERS = 40_000
@@ -83,5 +83,4 @@ def as_message(mail: MailSent) -> MessageAdded:
         "mail", {"id": xml_text(mail.mail_id), "from": xml_text(mail.sender), "to": xml_text(mail.to)}
     )
     element.text = xml_text(mail.text)
-    body = ElementTree.tostring(element, encoding="unicode")
-    return MessageAdded(f"{DATA_NOTE}\n{body}", mail.origin, mail.mail_id)
+    return MessageAdded(f"{DATA_NOTE}\n{as_xml(element)}", mail.origin, mail.mail_id)

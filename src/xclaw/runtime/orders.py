@@ -33,8 +33,19 @@ COORDINATION_TOOLS = (
     "send_message",
     "stop",
     "list_agents",
+    "workflow",
 )
 
+SCRATCHPAD_TOOLS = (
+    "scratchpad_write",
+    "scratchpad_append",
+    "scratchpad_read",
+    "scratchpad_list",
+    "scratchpad_search",
+)
+WORKER_PAD_TOOLS = ("scratchpad_read", "scratchpad_write")
+"""Enough to read what one is pointed to and to leave something; each tool costs tokens in every request."""
+MEMORY_TOOLS = ("remember", "recall", "forget", "kb_search")
 MEMBER_TOOLS: Mapping[Strategy, tuple[str, ...]] = {
     "parallel": ("send_message", "wait_for_mail", "team_tasks"),
     "sequential": ("send_message", "team_tasks"),
@@ -186,11 +197,22 @@ def _tool_names(services: Services, agent: Agent, depth: int, seat: Seat | None)
         names = (*COORDINATION_TOOLS, *FILE_TOOLS) if agent.orchestrator else FILE_TOOLS
         if names_tool(services.approvals.desk.base.rules, "shell") and not agent.orchestrator:
             names = (*names, "shell")
+        names = (*names, *(SCRATCHPAD_TOOLS if agent.orchestrator else WORKER_PAD_TOOLS))
+    names = _with_memory(names, agent)
     if depth >= services.settings.max_depth:
         names = tuple(name for name in names if name not in (*COORDINATION_TOOLS, *PHASE_TOOLS))
     if seat is not None:
         names = (*names, *(name for name in MEMBER_TOOLS[seat.strategy] if name not in names))
     return tuple(services.tools.select(names))
+
+
+def _with_memory(names: tuple[str, ...], agent: Agent) -> tuple[str, ...]:
+    """The orchestrator has a memory, a worker only if its definition says `memory: true` (SPEC I1)."""
+    if agent.memory or (agent.orchestrator and agent.tools is None):
+        return (*names, *(name for name in MEMORY_TOOLS if name not in names))
+    if agent.orchestrator:
+        return names
+    return tuple(name for name in names if name not in MEMORY_TOOLS)
 
 
 def _input(order: Order, workspace: Workspace) -> str:

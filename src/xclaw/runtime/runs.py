@@ -1,6 +1,7 @@
 """The front door of the runtime: start, watch, cancel and take up trees of runs."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,7 +10,9 @@ from xclaw.contracts.errors import SpawnRefused, UsageError
 from xclaw.contracts.events import Address, MessageAdded, RunStarted
 from xclaw.contracts.ids import new_run_id, task_id_from
 from xclaw.contracts.journal import RunRow
+from xclaw.contracts.memory import whose_session
 from xclaw.contracts.messages import Caller, Message
+from xclaw.contracts.notifications import Notification
 from xclaw.contracts.results import Result
 from xclaw.contracts.routing import Route
 from xclaw.contracts.spawn import Child
@@ -18,12 +21,15 @@ from xclaw.runtime.approvals import Approvals
 from xclaw.runtime.assembly import Lineage, begin
 from xclaw.runtime.children import refuse_isolation
 from xclaw.runtime.driver import Driver
+from xclaw.runtime.notifications import from_outside
 from xclaw.runtime.orders import Brought, Order
 from xclaw.runtime.recovery import Closing, close_interrupted, close_tree
 from xclaw.runtime.services import Services
 from xclaw.runtime.sessions import Sessions
 from xclaw.runtime.stream import Receive, RunLog, TreeStream
 from xclaw.runtime.tree import NodeEnd, Tree
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,12 @@ class RunHandle:
         if root is not None and root.steer is not None:
             root.steer(MessageAdded(text, "user", message_id))
 
+    def notify(self, told: Notification, channel: str, message_id: str = "") -> None:
+        """Have the root read at its next turn, as data, what a channel says of a task elsewhere."""
+        root = self._tree.nodes.get(self.root_id)
+        if root is not None and root.steer is not None:
+            root.steer(MessageAdded(from_outside(told, channel), "notification", message_id))
+
     async def cancel(self, reason: str) -> list[NodeEnd]:
         """End the tree; answers how each of its runs ended, children first. Repeatable."""
         self._tree.cancelled = self._tree.cancelled or reason
@@ -143,7 +155,7 @@ class Runs:
         await self._enter(request.session_id)
         try:
             state = await self._conversation(request.session_id)
-            return self._begin(request, agent, models, state)
+            return self._begin(request, agent, models, state, await self._recalled(request, agent))
         except BaseException:
             self._sessions.leave(request.session_id)
             raise
@@ -247,8 +259,16 @@ class Runs:
             self._on_ended(entries[-1].address.root_id)
         return state
 
+    async def _recalled(self, request: RunRequest, agent: Agent) -> str:
+        """The memories that fit the message (SPEC I1), as a block of data; empty without any."""
+        memory = self._services.memory
+        if memory is None or not (agent.orchestrator or agent.memory):
+            return ""
+        user = whose_session(request.session_id).user
+        return await memory.recalled_block(request.text, agent=agent.name, user=user)
+
     def _begin(
-        self, request: RunRequest, agent: Agent, models: tuple[str, ...], state: RunState
+        self, request: RunRequest, agent: Agent, models: tuple[str, ...], state: RunState, recalled: str
     ) -> RunHandle:
         run_id = new_run_id()
         address = Address(run_id, run_id, "", request.session_id)
@@ -275,6 +295,8 @@ class Runs:
         )
         driver = Driver(self._services, tree)
         live = begin(self._services, tree, order, state, Lineage(None, driver.launch_child))
+        if recalled:
+            live.node.log.record(MessageAdded(recalled, "runtime"))
         return self._register(tree, driver.launch(live, order.task_id))
 
     def _tree(self, request: RunRequest, root_id: str, models: tuple[str, ...]) -> Tree:
@@ -314,9 +336,29 @@ class Runs:
         task.add_done_callback(self._ending.discard)
         return handle
 
+    async def _log_turn(self, tree: Tree, result: Result) -> None:
+        """Add the exchange to the agent's transcript (SPEC I2). One that cannot be written stops nobody."""
+        memory, root = self._services.memory, tree.nodes.get(tree.root_id)
+        started = root.log.state.started_event if root else None
+        if memory is None or started is None:
+            return
+        user = whose_session(tree.session_id).user
+        try:
+            await memory.log_turn(
+                started.input,
+                result.text or result.reason,
+                agent=started.agent,
+                session_id=tree.session_id,
+                user=user,
+            )
+        except UsageError as error:
+            logger.warning("the transcript of %s is not written: %s", started.agent, error)
+
     async def _forget(self, tree: Tree, child: Child) -> None:
-        await child.result()
+        result = await child.result()
         if not tree.stream.frozen:
             self._on_ended(tree.root_id)
         self._live.pop(tree.root_id, None)
         self._sessions.leave(tree.session_id)
+        if not tree.stream.frozen:
+            await self._log_turn(tree, result)

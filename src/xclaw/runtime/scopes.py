@@ -1,5 +1,6 @@
 """The scope of a run: what it sees of itself, set around everything that is done for it."""
 
+from xclaw.contracts.memory import whose_session
 from xclaw.contracts.scope import Scope, current_scope
 from xclaw.runtime.permissions import effective_mode
 from xclaw.runtime.services import Services
@@ -10,6 +11,8 @@ def enter_scope(services: Services, tree: Tree, node: Node) -> None:
     """For the task that calls it, and those that it starts: each has a context of its own, so nothing
     has to be reset."""
     started = node.log.state.started_event
+    whose = whose_session(tree.session_id)
+    memory = services.memory
     current_scope.set(
         Scope(
             node.run_id,
@@ -18,6 +21,8 @@ def enter_scope(services: Services, tree: Tree, node: Node) -> None:
             node.agent,
             node.depth,
             effective_mode(started.permissions) if started else "default",
-            f"{services.memory_root}/agent-{node.run_id}",
+            memory.agent_directory(node.agent, whose.user) if memory else services.memory_root,
+            whose.user,
+            whose.conversation,
         )
     )

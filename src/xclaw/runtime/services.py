@@ -7,6 +7,7 @@ from typing import Protocol
 from xclaw.contracts.agents import Agent, Isolation
 from xclaw.contracts.coaching import Coaching
 from xclaw.contracts.journal import Journal
+from xclaw.contracts.memory import Memory
 from xclaw.contracts.models import ModelSource
 from xclaw.contracts.spawn import Launcher
 from xclaw.contracts.tools import Tool, ToolSet
@@ -58,5 +59,7 @@ class Services:
     approvals: Approvals
     workers: Mapping[Isolation, WorkerKind] = field(default_factory=dict[Isolation, WorkerKind])
     """Of the kinds of sub-agent whose loop goes on in another process."""
+    memory: Memory | None = None
+    """What outlives a conversation; None: nothing does."""
     watchers: list[Receive] = field(default_factory=list[Receive])
     """Who is told of everything that happens in any tree."""

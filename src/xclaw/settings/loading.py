@@ -9,9 +9,11 @@ from xclaw.agents.settings import AgentSettings
 from xclaw.contracts.errors import UsageError
 from xclaw.gateway.routing.settings import RouterSettings
 from xclaw.gateway.settings import GatewaySettings
+from xclaw.memory.settings import MemorySettings
 from xclaw.models.embedded.settings import EmbeddedSettings
 from xclaw.models.settings import ModelsSettings
 from xclaw.patterns.coordinator.settings import CoordinatorSettings
+from xclaw.patterns.workflows.settings import WorkflowSettings
 from xclaw.runtime.permissions import PermissionSettings
 from xclaw.runtime.settings import RuntimeSettings
 from xclaw.settings.environment import default_chain, known_variables, misspelt_variables
@@ -28,9 +30,11 @@ SECTIONS: dict[str, type] = {
     "store": StoreSettings,
     "models": ModelsSettings,
     "embedded": EmbeddedSettings,
+    "memory": MemorySettings,
     "agents": AgentSettings,
     "runtime": RuntimeSettings,
     "coordinator": CoordinatorSettings,
+    "workflow": WorkflowSettings,
     "permissions": PermissionSettings,
     "traces": TracesSettings,
     "gateway": GatewaySettings,
@@ -97,9 +101,11 @@ class Settings:
     store: StoreSettings
     models: ModelsSettings
     embedded: EmbeddedSettings
+    memory: MemorySettings
     agents: AgentSettings
     runtime: RuntimeSettings
     coordinator: CoordinatorSettings
+    workflow: WorkflowSettings
     permissions: PermissionSettings
     traces: TracesSettings
     gateway: GatewaySettings
@@ -210,6 +216,8 @@ def _fill_defaults(
     root = cast("str", values.setdefault(("workspace", "root"), str(home / "workspace")))
     values.setdefault(("store", "path"), str(Path(root) / "xclaw.db"))
     values.setdefault(("embedded", "cache_dir"), str(home / "cache"))
+    values.setdefault(("memory", "root"), str(home / "memory"))
+    values.setdefault(("memory", "scratchpads"), str(Path(root) / "scratchpads"))
     for name, file in GATEWAY_FILES.items():
         values.setdefault(("gateway", name), str(home / file))
     values.setdefault(("agents", "script_directories"), (str(home / "agents"),))

@@ -45,6 +45,8 @@ def _refusal(setting: Setting, outside_keys: set[Key]) -> str:
         return "a project file may not decide who reaches your gateway"
     if setting.key[0] == "permissions" and setting.key not in ADDED:
         return "a project file may only add to `permissions.ask` and `permissions.deny`"
+    if setting.key in (("memory", "root"), ("memory", "scratchpads")):
+        return "a project file may not decide what your agents remember, or where"
     if setting.key[0] == "traces" and setting.value:
         return "a project file may not decide where your traces go, or what is in them"
     if setting.key[-1] == "base_url" and (*setting.key[:-1], "api_key") in outside_keys:

@@ -11,6 +11,10 @@ from xclaw.agents.registry import AgentRegistry
 from xclaw.contracts.events import Address, Entry
 from xclaw.contracts.workers import WorkerKind
 from xclaw.loop.state import RunState, fold
+from xclaw.memory.meaning import embedder_of
+from xclaw.memory.memory import FileMemory
+from xclaw.memory.settings import MemorySettings
+from xclaw.memory.toolset import stored_tools
 from xclaw.models.embedded.coaching import SmallModelCoaching
 from xclaw.runtime.approvals import Desk
 from xclaw.runtime.assembly import Live
@@ -45,6 +49,7 @@ class Setup:
     """What a worker needs of the settings."""
 
     workspace: WorkspaceSettings
+    memory: MemorySettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,8 @@ def _services(line: RuntimeLine, begin: Begin, journal: LineJournal, environment
     setup = msgspec.convert(begin.setup, Setup)
     agents = AgentRegistry(begin.agents)
     workspaces = LocalWorkspaces(setup.workspace)
-    tools = build_toolbox(workspaces.find, agents.roster())
+    embedder = embedder_of(setup.memory.meaning, setup.memory.embedder_threads)
+    tools = build_toolbox(workspaces.find, agents.roster(), stored_tools(setup.memory, embedder))
     settings = ForkSettings(environment)
     forked = WorkerKind(lambda: start_forked(settings), frozenset(tools.names()), begin.setup)
 
@@ -107,6 +113,7 @@ def _services(line: RuntimeLine, begin: Begin, journal: LineJournal, environment
         owner=begin.owner,
         owner_alive=lambda owner: owner == begin.owner,
         memory_root=begin.memory_root,
+        memory=FileMemory(setup.memory, embedder),
         approvals=LineApprovals(line, desk),
         workers={"forked": forked},
     )

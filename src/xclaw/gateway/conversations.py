@@ -7,8 +7,10 @@ from collections.abc import Awaitable, Callable
 
 from xclaw.contracts.channels import Failed
 from xclaw.contracts.errors import JournalError, SessionBusy, UsageError, XclawError
+from xclaw.contracts.notifications import TASK_NOTIFICATION
 from xclaw.contracts.sessions import Inbound, SessionStore
 from xclaw.gateway.feeds import Feed
+from xclaw.runtime.notified import parse
 from xclaw.runtime.runs import RunHandle
 
 logger = logging.getLogger(__name__)
@@ -16,6 +18,7 @@ logger = logging.getLogger(__name__)
 BUSY_RETRY_S = 0.5
 """How often a session that another process works in is tried."""
 INTERRUPTED = "interrupted by a new message of the user"
+NOBODY_TO_TELL = "a task notification is for a run that goes on, and none does in this session"
 
 Begin = Callable[[Inbound], Awaitable[RunHandle]]
 """Routes a message and starts its run. Raises `UsageError` for one that can never be answered."""
@@ -61,7 +64,9 @@ class Conversation:
 
     def add(self, inbound: Inbound) -> None:
         """Give an accepted message its place: behind the others, into the run, or in place of it."""
-        if inbound.manner == "interrupt" and self._answering:
+        if inbound.message.type == TASK_NOTIFICATION and self._current is not None:
+            self._tell(self._current, inbound)
+        elif inbound.manner == "interrupt" and self._answering:
             self._waiting.appendleft(inbound)
             self._end_current(INTERRUPTED)
         elif inbound.manner == "steer" and self._current is not None:
@@ -108,6 +113,12 @@ class Conversation:
         if self._worker is None or self._worker.done():
             self._worker = asyncio.get_running_loop().create_task(self._answer_all())
 
+    def _tell(self, run: RunHandle, inbound: Inbound) -> None:
+        """What others say of their tasks is data for the run, whatever the client wished."""
+        self._steered.append(inbound)
+        message = inbound.message
+        run.notify(parse(message.content), message.channel, message.id)
+
     def _end_current(self, reason: str) -> None:
         if self._current is None:
             self._give_up = reason
@@ -134,6 +145,9 @@ class Conversation:
         stored = await self._store.inbound(inbound.message.id)
         if stored is None or stored.run_id or stored.dropped:
             return
+        if inbound.message.type == TASK_NOTIFICATION:  # it asks for nothing: no run is begun for it
+            await self.drop(inbound, NOBODY_TO_TELL)
+            return
         self._answering = inbound.message.id
         try:
             handle = await self._started(inbound)
@@ -159,6 +173,9 @@ class Conversation:
 
     async def _to_its_end(self, handle: RunHandle) -> None:
         self._current = handle
+        for inbound in [each for each in self._waiting if each.message.type == TASK_NOTIFICATION]:
+            self._waiting.remove(inbound)
+            self._tell(handle, inbound)
         if self._give_up:
             reason, self._give_up = self._give_up, ""
             await handle.cancel(reason)

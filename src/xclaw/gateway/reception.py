@@ -8,10 +8,12 @@ from xclaw.contracts.channels import Wishes
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.ids import team_session
 from xclaw.contracts.messages import Message
+from xclaw.contracts.notifications import TASK_NOTIFICATION
 from xclaw.contracts.routing import Route
 from xclaw.contracts.sessions import SessionRow
 from xclaw.gateway.names import MAX_CHARACTERS, conversation_key
 from xclaw.gateway.services import GatewayServices, Routing
+from xclaw.runtime.notified import parse
 from xclaw.runtime.orders import Brought
 from xclaw.runtime.runs import RunRequest
 from xclaw.runtime.services import Agents
@@ -42,6 +44,8 @@ class Reception:
         )
         if size > limit:
             raise UsageError(f"the message has {size} bytes; {limit} are allowed")
+        if message.type == TASK_NOTIFICATION:
+            parse(message.content)
         if len(wishes.client_id) > MAX_CHARACTERS:
             raise UsageError(f"a client_id has at most {MAX_CHARACTERS} characters")
         request = RunRequest(message.content, key, models=wishes.models)

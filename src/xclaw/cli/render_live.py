@@ -14,6 +14,7 @@ from xclaw.cli.phases import check_text, phase_short, phase_text
 from xclaw.cli.questions import approval_line
 from xclaw.cli.speakers import COORDINATION, Speaker, Speakers, chosen_text, failure_text
 from xclaw.cli.text import money, one_line, printable, seconds, tokens
+from xclaw.cli.workflow_lines import workflow_text
 from xclaw.contracts.events import (
     Address,
     ApprovalAnswered,
@@ -31,6 +32,7 @@ from xclaw.contracts.events import (
     Warned,
 )
 from xclaw.contracts.results import SUCCESSFUL, Result
+from xclaw.contracts.workflows import WorkflowNoted
 
 FRAMES_PER_SECOND = 8
 LEAST_ROWS = 4
@@ -88,6 +90,8 @@ class LiveRenderer:
                 speaker.doing = ""
             case PhaseChanged():
                 self._phase(speaker, event)
+            case WorkflowNoted():
+                self._print(Text(f"{speaker.label} {workflow_text(event)}".strip(), style="dim"))
             case RunStarted() | RunEnded() | ArtifactDelivered() | Warned():
                 self._milestone(speaker, event, entry.at)
             case ApprovalAsked() | ApprovalAnswered():

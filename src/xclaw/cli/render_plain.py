@@ -7,6 +7,7 @@ from xclaw.cli.phases import check_text, phase_text
 from xclaw.cli.questions import approval_line
 from xclaw.cli.speakers import COORDINATION, Speaker, Speakers, chosen_text, failure_text
 from xclaw.cli.text import one_line, printable, unfinished_sequence
+from xclaw.cli.workflow_lines import workflow_text
 from xclaw.contracts.events import (
     Address,
     ApprovalAnswered,
@@ -23,6 +24,7 @@ from xclaw.contracts.events import (
     Warned,
 )
 from xclaw.contracts.results import SUCCESSFUL, Result
+from xclaw.contracts.workflows import WorkflowNoted
 
 STARTED_AGAIN = "[started again]"
 SCRIPTED = "[scripted model] the replies come from a script, not from a language model"
@@ -72,6 +74,8 @@ class PlainRenderer:
                 self._retract(speaker, event)
             case ToolCallStarted() if event.name not in COORDINATION:
                 self._note(speaker, f"> {event.name} {one_line(event.arguments)}")
+            case WorkflowNoted():
+                self._note(speaker, workflow_text(event))
             case ArtifactDelivered() | ApprovalAsked() | ApprovalAnswered() | PhaseChanged() | Warned():
                 for line in _remarks(event):
                     self._note(speaker, line)

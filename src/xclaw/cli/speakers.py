@@ -10,7 +10,7 @@ from xclaw.contracts.usage import Spend
 from xclaw.traces.spending import spend_of_event
 
 LABEL_CHARACTERS = 40
-COORDINATION = frozenset({"delegate", "debate", "pipeline", "spawn", "wait", *PHASE_TOOLS})
+COORDINATION = frozenset({"delegate", "debate", "pipeline", "spawn", "wait", "workflow", *PHASE_TOOLS})
 """Tools whose effect shows as runs, so that the calls themselves need not be shown."""
 
 

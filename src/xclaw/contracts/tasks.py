@@ -8,7 +8,7 @@ from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.plans import Check
 from xclaw.contracts.teams import Seat
 
-Mode = Literal["delegate", "debate", "pipeline", "spawn", "team"]
+Mode = Literal["delegate", "debate", "pipeline", "spawn", "team", "workflow"]
 
 Context = Literal["none", "brief", "files", "fork"]
 """What a child is given beside its task: nothing, a digest of its parent's conversation, artifacts to

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from xclaw.contracts.coordination import Coordination, not_begun
 from xclaw.contracts.events import Event
@@ -65,6 +65,16 @@ class Tool(Protocol):
         ...
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutput: ...
+
+
+@runtime_checkable
+class Quoting(Protocol):
+    """A tool that says what a call will cost at most, for whoever is asked to allow it."""
+
+    async def quote(self, arguments: Mapping[str, object], left: str) -> str:
+        """One line. `left` is what the run may still spend, as text; empty without a bound. Raises
+        `ToolFailed` for a call that would be refused anyway."""
+        ...
 
 
 ToolSet = Mapping[str, Tool]

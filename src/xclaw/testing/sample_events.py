@@ -31,6 +31,7 @@ from xclaw.contracts.results import Result
 from xclaw.contracts.routing import Route
 from xclaw.contracts.tasks import Task
 from xclaw.contracts.usage import Spend, Usage
+from xclaw.contracts.workflows import WorkflowNoted
 
 _USAGE = Usage(120, 30, 64, 8, estimated=True)
 _SPEND = Spend(_USAGE, 0.02, 1, 3)
@@ -115,6 +116,7 @@ def sample_events() -> tuple[Event, ...]:
         ArtifactDelivered(_POINTER, "report"),
         NotificationQueued("r0"),
         MessageAdded("Mind the gap.", "user", "message-2"),
+        WorkflowNoted("call_w", "phase", "gather"),
         PhaseChanged(
             "implementation",
             2,

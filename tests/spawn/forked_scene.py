@@ -12,16 +12,20 @@ import msgspec
 
 from xclaw.agents.registry import AgentRegistry
 from xclaw.contracts.agents import Agent
-from xclaw.contracts.events import Entry
-from xclaw.contracts.messages import AssistantMessage
+from xclaw.contracts.events import ChildEnded, ChildSpawned, Entry, NotificationQueued, RunEnded, RunStarted
+from xclaw.contracts.messages import AssistantMessage, UserMessage
 from xclaw.contracts.models import ModelProfile, ModelRequest
+from xclaw.contracts.results import Result
 from xclaw.contracts.tools import Tool
+from xclaw.contracts.usage import Spend
 from xclaw.contracts.workers import WorkerKind, WorkerLink
+from xclaw.loop.state import fold
+from xclaw.memory.settings import MemorySettings
 from xclaw.models.embedded.coaching import SmallModelCoaching
 from xclaw.runtime.approvals import Approvals, Desk
 from xclaw.runtime.grants import GrantFile
 from xclaw.runtime.permissions import PermissionSettings, settings_level
-from xclaw.runtime.runs import Runs
+from xclaw.runtime.runs import RunRequest, Runs
 from xclaw.runtime.services import Services
 from xclaw.runtime.sessions import Sessions
 from xclaw.runtime.settings import RuntimeSettings
@@ -78,13 +82,14 @@ class Wishes:
     profile: ModelProfile = field(default_factory=ModelProfile)
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     module: str = "xclaw.worker"
+    owner: str = "test"
 
 
 @asynccontextmanager
 async def forked_scene(home: Path, answer: Answer, wishes: Wishes | None = None) -> AsyncGenerator[Scene]:
     wishes = wishes or Wishes()
     journal = await SqliteJournal.open(StoreSettings(str(home / "xclaw.db")))
-    await journal.register_owner("test", os.getpid(), "")
+    await journal.register_owner(wishes.owner, os.getpid(), "")
     links: list[WorkerLink] = []
     services = _services(home, journal, answer, wishes, links)
     runs = Runs(services, Sessions(lambda _: None, lambda _: None), ("test:m",))
@@ -113,7 +118,11 @@ def _services(
         links.append(link)
         return link
 
-    setup: dict[str, object] = {"workspace": msgspec.to_builtins(workspace)}
+    memory = MemorySettings(str(home / "memory"), str(home / "scratchpads"))
+    setup: dict[str, object] = {
+        "workspace": msgspec.to_builtins(workspace),
+        "memory": msgspec.to_builtins(memory),
+    }
     model = FunctionModel(answer, profile=wishes.profile)
     return Services(
         journal=journal,
@@ -124,8 +133,8 @@ def _services(
         launchers={"local": LocalLauncher(), "forked": ForkedLauncher()},
         coaching=SmallModelCoaching(),
         settings=wishes.settings,
-        owner="test",
-        owner_alive=lambda owner: owner == "test",
+        owner=wishes.owner,
+        owner_alive=lambda owner: owner == wishes.owner,
         memory_root=str(home / "memory"),
         approvals=Approvals(_desk(home, journal, workspaces, wishes, tools.select)),
         workers={"forked": WorkerKind(start, there, setup)},
@@ -195,3 +204,44 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def _pause() -> None:
     select.select([], [], [], 0.01)
+
+
+def started(request: ModelRequest) -> str:
+    """The task or message that the agent works on."""
+    asked = [m.text for m in request.messages if isinstance(m, UserMessage) and m.origin in ("user", "agent")]
+    return asked[-1]
+
+
+def results(entries: Sequence[Entry]) -> dict[str, Result]:
+    """How each agent's run ended."""
+    names = {e.address.run_id: e.event.agent for e in entries if isinstance(e.event, RunStarted)}
+    return {names[e.address.run_id]: e.event.result for e in entries if isinstance(e.event, RunEnded)}
+
+
+def check_journal(entries: Sequence[Entry]) -> None:
+    """Every run began once, ended once and is numbered without a gap; every result was taken once; a
+    run's spend is what its calls and its children's cost."""
+    runs: dict[str, list[Entry]] = {}
+    for entry in entries:
+        runs.setdefault(entry.address.run_id, []).append(entry)
+    for run in runs.values():
+        assert [entry.seq for entry in run] == list(range(1, len(run) + 1))
+        assert [type(entry.event) for entry in run].count(RunStarted) == 1
+        assert [type(entry.event) for entry in run].count(RunEnded) == 1
+        assert isinstance(run[-1].event, RunEnded | NotificationQueued)
+    spawned = sorted(e.event.child_run_id for e in entries if isinstance(e.event, ChildSpawned))
+    taken = sorted(e.event.child_run_id for e in entries if isinstance(e.event, ChildEnded))
+    assert spawned == taken == sorted(run_id for run_id, run in runs.items() if run[0].address.parent_id)
+    root = next(run for run in runs.values() if not run[0].address.parent_id)
+    ended = next(e.event for e in root if isinstance(e.event, RunEnded))
+    assert ended.result.spend == sum((fold(run).spend for run in runs.values()), Spend())
+
+
+async def ended(scene: Scene, request: RunRequest) -> list[Entry]:
+    """Run a request to its end; the tree's entries, which are sound."""
+    async with asyncio.timeout(WAIT_S):
+        handle = await scene.runs.start(request)
+        await handle.result()
+        entries = await scene.entries(handle.root_id)
+    check_journal(entries)
+    return entries

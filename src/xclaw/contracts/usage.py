@@ -45,6 +45,15 @@ class Spend:
         """The whole cost in US dollars, or None when part of it is unknown. Never a guessed 0."""
         return None if self.unpriced_calls else self.known_usd
 
+    @property
+    def negative(self) -> "Spend":
+        """What takes it back when it is added."""
+        usage = self.usage
+        minus = Usage(
+            -usage.input_tokens, -usage.output_tokens, -usage.cached_tokens, -usage.reasoning_tokens
+        )
+        return Spend(minus, -self.known_usd, -self.unpriced_calls, -self.calls)
+
     def __add__(self, other: "Spend") -> "Spend":
         return Spend(
             self.usage + other.usage,

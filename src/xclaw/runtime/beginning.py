@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.events import Entry
@@ -9,7 +10,7 @@ from xclaw.contracts.workers import WorkerKind
 from xclaw.runtime.assembly import Live
 from xclaw.runtime.services import Services
 from xclaw.runtime.tree import Node, Tree, by_run
-from xclaw.runtime.wire import WIRE_VERSION, Begin, Left, Past, WireChain, WireEntry, WireError
+from xclaw.runtime.wire import WIRE_VERSION, Begin, Past, WireAbove, WireChain, WireEntry, WireError
 
 
 async def past(services: Services, tree: Tree, live: Live) -> tuple[list[Entry], dict[str, list[Entry]]]:
@@ -46,7 +47,6 @@ def beginning(services: Services, tree: Tree, live: Live, kind: WorkerKind) -> B
         if agent is not None:
             agents[agent.name] = agent
     now = asyncio.get_running_loop().time()
-    above = node.parent.ledger if node.parent else node.ledger
     return Begin(
         version=WIRE_VERSION,
         run=node.run_id,
@@ -59,7 +59,6 @@ def beginning(services: Services, tree: Tree, live: Live, kind: WorkerKind) -> B
         dialect=tree.dialect,
         worker_timeout_s=tree.worker_timeout_s,
         left_s=None if node.deadline is None else node.deadline - now,
-        left=Left(*above.remaining()),
         agents=tuple(agents.values()),
         chains=_chains(services, {started.models, tree.models, *(agent.models for agent in agents.values())}),
         settings=services.settings,
@@ -72,11 +71,14 @@ def beginning(services: Services, tree: Tree, live: Live, kind: WorkerKind) -> B
     )
 
 
-def _above(node: Node) -> tuple[tuple[str, str], ...]:
-    line: list[tuple[str, str]] = []
+def _above(node: Node) -> tuple[WireAbove, ...]:
+    """Without what the run itself has spent, which the worker counts again."""
+    line: list[WireAbove] = []
+    own = node.ledger.spent.negative
     above = node.parent
     while above is not None:
-        line.append((above.run_id, above.agent))
+        bounds = above.ledger.bounds
+        line.append(WireAbove(above.run_id, above.agent, replace(bounds, spent=bounds.spent + own)))
         above = above.parent
     return tuple(reversed(line))
 

@@ -34,6 +34,7 @@ from xclaw.contracts.events import (
     ToolCallStarted,
     TurnStarted,
     Warned,
+    WorkflowNoted,
 )
 from xclaw.contracts.ids import child_run_id, task_id_from
 from xclaw.contracts.results import Result
@@ -105,7 +106,14 @@ class Checks:
                 _refuse_if(node.parent is None or event.parent_run_id != node.parent.run_id, event)
             case RunResumed():
                 _refuse_if(node is self.top or event.owner != self.services.owner, event)
-            case TurnStarted() | ToolCallStarted() | ToolCallEnded() | Warned() | PhaseChanged() | WorkflowNoted():
+            case (
+                TurnStarted()
+                | ToolCallStarted()
+                | ToolCallEnded()
+                | Warned()
+                | PhaseChanged()
+                | WorkflowNoted()
+            ):
                 pass
             case _:
                 _refuse_if(True, event)

@@ -74,7 +74,7 @@ class HostedRun:
             ):
                 self.owed.remove(owed)
                 if owed.kind == "answered":  # the answer crossed with the cancellation
-                    self.node.ledger.charge(_minus(owed.spend))
+                    self.node.ledger.charge(owed.spend.negative)
                 self.node.ledger.charge(spend_of_call(usage, cost_usd))
                 return
         raise Misbehaved("it recorded a failed model call that it had not made")
@@ -143,13 +143,3 @@ class HostedChild:
         if not self._run.ended.is_set():
             self._stop(self.run_id, reason)
         return await self.result()
-
-
-def _minus(spend: Spend) -> Spend:
-    usage = Usage(
-        -spend.usage.input_tokens,
-        -spend.usage.output_tokens,
-        -spend.usage.cached_tokens,
-        -spend.usage.reasoning_tokens,
-    )
-    return Spend(usage, -spend.known_usd, -spend.unpriced_calls, -spend.calls)

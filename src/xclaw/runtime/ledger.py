@@ -4,6 +4,8 @@
 nothing here awaits, so check and reservation cannot be torn apart.
 """
 
+from dataclasses import dataclass
+
 from xclaw.contracts.errors import LimitReached
 from xclaw.contracts.ledger import Reservation
 from xclaw.contracts.models import ModelProfile
@@ -11,6 +13,16 @@ from xclaw.contracts.usage import Spend
 
 MIN_OUTPUT_TOKENS = 16
 """A call that could answer less than this is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """One account at a glance. None: no bound of its own."""
+
+    max_tokens: int | None
+    max_usd: float | None
+    max_calls: int | None
+    spent: Spend
 
 
 class TreeLedger:
@@ -23,13 +35,14 @@ class TreeLedger:
         max_tokens: int | None = None,
         max_usd: float | None = None,
         max_calls: int | None = None,
+        spent: Spend | None = None,
     ) -> None:
         self._parent = parent
         self._max_tokens = max_tokens
         self._max_usd = max_usd
         self._max_calls = max_calls
         self._held_calls = 0
-        self._spent = Spend()
+        self._spent = spent or Spend()
         self._held_tokens = 0
         self._held_usd = 0.0
         self._bounded: bool = (
@@ -75,21 +88,10 @@ class TreeLedger:
         own = " and ".join(parts)
         return own or (self._parent.left() if self._parent else "")
 
-    def remaining(self) -> tuple[int | None, float | None, int | None]:
-        """Tokens, dollars and calls that this account and all above it still pay for; None: no bound."""
-        tokens: list[int] = []
-        usd: list[float] = []
-        calls: list[int] = []
-        account: TreeLedger | None = self
-        while account is not None:
-            if account._max_tokens is not None:
-                tokens.append(max(0, account._tokens_left()))
-            if account._max_usd is not None:
-                usd.append(max(0.0, account._usd_left(account._max_usd)))
-            if account._max_calls is not None:
-                calls.append(max(0, account._max_calls - account._spent.calls - account._held_calls))
-            account = account._parent
-        return min(tokens, default=None), min(usd, default=None), min(calls, default=None)
+    @property
+    def bounds(self) -> Bounds:
+        """What this account alone may spend, as another process keeps it; with what it has spent."""
+        return Bounds(self._max_tokens, self._max_usd, self._max_calls, self._spent)
 
     def _hold(self, reservation: Reservation, sign: int) -> None:
         account: TreeLedger | None = self

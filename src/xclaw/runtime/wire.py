@@ -30,6 +30,7 @@ from xclaw.contracts.models import Attempt, Finish, ModelProfile, ModelReply, Mo
 from xclaw.contracts.permissions import Level
 from xclaw.contracts.results import Outcome
 from xclaw.contracts.usage import Usage
+from xclaw.runtime.ledger import Bounds
 from xclaw.runtime.permissions import PermissionSettings
 from xclaw.runtime.settings import RuntimeSettings
 
@@ -196,12 +197,12 @@ class WireReply(msgspec.Struct, frozen=True):
         )
 
 
-class Left(msgspec.Struct, frozen=True):
-    """What a tree still has."""
+class WireAbove(msgspec.Struct, frozen=True):
+    """One of the runs above, and what it may spend."""
 
-    tokens: int | None
-    usd: float | None
-    calls: int | None
+    run: str
+    agent: str
+    bounds: Bounds
 
 
 # --- from the runtime to the worker
@@ -223,8 +224,8 @@ class Begin(Line, tag="begin", frozen=True):
     seq: int
     """The run's last event."""
     resumed: bool
-    above: tuple[tuple[str, str], ...]
-    """Run ids and agents from the root to the parent."""
+    above: tuple[WireAbove, ...]
+    """From the root to the parent."""
     session: str
     """The root's."""
     channel: str
@@ -232,7 +233,6 @@ class Begin(Line, tag="begin", frozen=True):
     dialect: str | None
     worker_timeout_s: float | None
     left_s: float | None
-    left: Left
     agents: tuple[Agent, ...]
     chains: tuple[WireChain, ...]
     settings: RuntimeSettings

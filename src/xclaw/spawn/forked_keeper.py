@@ -18,6 +18,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
 
 LOG_BYTES = 8_192
 """How much of the worker's output is kept."""
@@ -62,6 +63,10 @@ def _is_below(pid: int, root: int, parents: dict[int, int]) -> bool:
     return False
 
 
+def _noted(_number: int, _frame: FrameType | None) -> None:
+    """A signal is read from the wake-up descriptor."""
+
+
 class _Keeper:
     """Waits for the first of: the worker's end, the runtime's end."""
 
@@ -77,7 +82,7 @@ class _Keeper:
             os.set_blocking(end, False)
         signal.set_wakeup_fd(telling, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
-            signal.signal(number, lambda *_: None)
+            signal.signal(number, _noted)
 
     def wait(self) -> None:
         """Until the worker has ended or must."""

@@ -25,6 +25,8 @@ MAX_WAITING = 64 * 1024 * 1024
 KEEPER_S = 1.0
 """How long the keeper may take to end everything before this process does it itself."""
 REAP_S = 2.0
+EXIT_S = 1.0
+"""How long a worker that has hung up may take to end by itself."""
 KILL_ROUNDS = 5
 INHERITED = (
     "PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV",
@@ -119,7 +121,10 @@ class ForkedLink:
             return b""
         except ValueError as error:
             raise ValueError(f"a line longer than {MAX_LINE} bytes") from error
-        return text[:-1] if text.endswith(b"\n") else b""
+        if text.endswith(b"\n"):
+            return text[:-1]
+        await asyncio.wait([self._exit], timeout=EXIT_S)  # how it ends by itself tells why
+        return b""
 
     async def end(self) -> WorkerEnd:
         if self._ended is None:

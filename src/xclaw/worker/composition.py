@@ -142,12 +142,20 @@ def _tree(line: RuntimeLine, begin: Begin, journal: LineJournal, told: Told) -> 
 
 
 def _above(begin: Begin, address: Address, tree: Tree) -> Node | None:
-    """Those above, by name: they are elsewhere, and only their bounds count here."""
-    left, node = begin.left, None
-    for depth, (run_id, agent) in enumerate(begin.above):
-        place = Address(run_id, address.root_id, node.run_id if node else "", begin.session)
-        ledger = TreeLedger(None, max_tokens=left.tokens, max_usd=left.usd, max_calls=left.calls)
-        node = Node(run_id, agent, depth, RunLog(tree.stream, place, RunState()), ledger, node)
+    """Those above: they are elsewhere, and only their names and bounds count here. The runtime holds
+    every call against their accounts as they then are."""
+    node: Node | None = None
+    for depth, above in enumerate(begin.above):
+        place = Address(above.run, address.root_id, node.run_id if node else "", begin.session)
+        bounds = above.bounds
+        ledger = TreeLedger(
+            node.ledger if node else None,
+            max_tokens=bounds.max_tokens,
+            max_usd=bounds.max_usd,
+            max_calls=bounds.max_calls,
+            spent=bounds.spent,
+        )
+        node = Node(above.run, above.agent, depth, RunLog(tree.stream, place, RunState()), ledger, node)
     if node is not None and begin.left_s is not None:
         node.deadline = asyncio.get_running_loop().time() + begin.left_s + TIME_MARGIN_S
     return node

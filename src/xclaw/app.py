@@ -112,34 +112,14 @@ async def open_app(
     router = build_router(settings.router, registry, models, front=front_agent(settings))
     journal = await SqliteJournal.open(settings.store)
     workspaces = LocalWorkspaces(settings.workspace)
-    owner = f"p{os.getpid()}-{secrets.token_hex(4)}"
     locks = OwnerLocks(f"{settings.store.path}.sessions")
-    embedder = embedder_of(settings.memory.meaning, settings.memory.embedder_threads)
-    outward = _outward_tools(settings, workspaces, journal)
-    own = [*stored_tools(settings.memory, embedder), *outward, *tools]
-    toolbox = build_toolbox(workspaces.find, registry.roster(), own, _phases(settings))
-    services = Services(
-        journal=journal,
-        models=models,
-        agents=registry,
-        tools=toolbox,
-        workspaces=workspaces,
-        launchers={"local": LocalLauncher(), "teammate": LocalLauncher(), "forked": ForkedLauncher()},
-        coaching=SmallModelCoaching(),
-        settings=settings.runtime,
-        owner=owner,
-        owner_alive=journal.owner_alive,
-        memory_root=settings.memory.root,
-        memory=FileMemory(settings.memory, embedder),
-        approvals=Approvals(_desk(settings, journal, workspaces, toolbox, registry)),
-        workers={"forked": _forked(settings, toolbox, [*outward, *tools])},
-    )
+    services = _services(settings, registry, models, journal, workspaces, tools)
     export = BackgroundExport(settings.traces, journal.read_tree)
     runs = Runs(services, _sessions(locks), settings.models.chain, export.root_ended)
     control = ControlSocket(runs.cancel, services.approvals.wake)
     try:
         await control.open()
-        await journal.register_owner(owner, os.getpid(), control.path)
+        await journal.register_owner(services.owner, os.getpid(), control.path)
         await _forget_the_dead(journal)
         yield App(
             settings,
@@ -198,6 +178,37 @@ async def open_gateway(
             yield GatewayApp(app, gateway)
         finally:
             await gateway.drain(0)
+
+
+def _services(
+    settings: Settings,
+    agents: AgentRegistry,
+    models: ModelCatalog,
+    journal: SqliteJournal,
+    workspaces: LocalWorkspaces,
+    given: Sequence[Tool],
+) -> Services:
+    """What the runtime works with; `given` are the tools that were made in Python."""
+    embedder = embedder_of(settings.memory.meaning, settings.memory.embedder_threads)
+    outward = _outward_tools(settings, workspaces, journal)
+    own = [*stored_tools(settings.memory, embedder), *outward, *given]
+    toolbox = build_toolbox(workspaces.find, agents.roster(), own, _phases(settings))
+    return Services(
+        journal=journal,
+        models=models,
+        agents=agents,
+        tools=toolbox,
+        workspaces=workspaces,
+        launchers={"local": LocalLauncher(), "teammate": LocalLauncher(), "forked": ForkedLauncher()},
+        coaching=SmallModelCoaching(),
+        settings=settings.runtime,
+        owner=f"p{os.getpid()}-{secrets.token_hex(4)}",
+        owner_alive=journal.owner_alive,
+        memory_root=settings.memory.root,
+        memory=FileMemory(settings.memory, embedder),
+        approvals=Approvals(_desk(settings, journal, workspaces, toolbox, agents)),
+        workers={"forked": _forked(settings, toolbox, [*outward, *given])},
+    )
 
 
 async def _forget_the_dead(journal: SqliteJournal) -> None:

@@ -75,28 +75,20 @@ def _assemble(
     workspace: Workspace,
     lineage: Lineage,
 ) -> Live:
-    agent = services.agents.get(started.agent) or Agent(started.agent, "", "", source="journal")
-    if started.script:  # which may have been given for this run alone
-        agent = replace(agent, script=started.script, isolation="forked")
+    agent = _agent(services, started)
     model = services.models(started.models)
     parent, launch = lineage.parent, lineage.launch
     workspace.grant(tuple(log.state.artifacts.values()))
-    if started.task is not None:
-        workspace.grant(started.task.inputs)
+    workspace.grant(started.task.inputs if started.task else ())
     tools = {**services.tools.select(started.tools), **client_tools(started.client_tools)}
     specs = tuple(tool.spec for tool in tools.values())
     ledger = account(services, started.limits, parent)
     node = Node(log.address.run_id, started.agent, started.depth, log, ledger, parent, started.task_id)
     tree.nodes[node.run_id] = node
-    children = Children(services, tree, node, workspace, launch)
-    node.steer = children.steer
-    bounds = _bounds(services, agent, started.limits, coached=is_coached(model, started.dialect))
-    children.max_turns = bounds.max_turns
-    if started.task is not None and started.task.seat is not None:
-        children.sit(started.task.seat, started.parent_call_id)
-    for mail in tree.mail.collect(node.run_id):
-        children.steer(as_message(mail))
     coached = is_coached(model, started.dialect)
+    bounds = _bounds(services, agent, started.limits, coached=coached)
+    children = Children(services, tree, node, workspace, launch)
+    _reachable(children, started, bounds.max_turns)
     parts = Parts(
         agent=agent,
         model=model,
@@ -112,9 +104,9 @@ def _assemble(
         gate=_gate(services, tree, node, workspace, started.task),
         bounds=bounds,
         spawn_for=lambda call_id: CallSpawn(children, call_id),
-        board=lambda: (
-            coached_note(services, agent, log.state) if coached else board_text(log.state, ledger.left())
-        ),
+        board=(lambda: coached_note(services, agent, log.state))
+        if coached
+        else (lambda: board_text(log.state, ledger.left())),
         resolve_tool=lambda name: _meant(services, tools, name),
         run_id=node.run_id,
         session_id=log.address.session_id,
@@ -124,6 +116,24 @@ def _assemble(
         output_schema=started.output_schema,
     )
     return Live(node, parts, children)
+
+
+def _agent(services: Services, started: RunStarted) -> Agent:
+    agent = services.agents.get(started.agent) or Agent(started.agent, "", "", source="journal")
+    if started.script:  # which may have been given for this run alone
+        return replace(agent, script=started.script, isolation="forked")
+    return agent
+
+
+def _reachable(children: Children, started: RunStarted, max_turns: int) -> None:
+    """From now on others can write to the run; what they wrote before it was there waits for it."""
+    tree, node = children.tree, children.node
+    node.steer = children.steer
+    children.max_turns = max_turns
+    if started.task is not None and started.task.seat is not None:
+        children.sit(started.task.seat, started.parent_call_id)
+    for mail in tree.mail.collect(node.run_id):
+        children.steer(as_message(mail))
 
 
 def _gate(services: Services, tree: Tree, node: Node, workspace: Workspace, task: Task | None) -> Gate:

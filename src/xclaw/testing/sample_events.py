@@ -30,6 +30,8 @@ from xclaw.contracts.plans import CheckRun, PlannedTask
 from xclaw.contracts.results import Result
 from xclaw.contracts.routing import Route
 from xclaw.contracts.tasks import Task
+from xclaw.contracts.team_events import BoardChanged, MailSent
+from xclaw.contracts.teams import Seat
 from xclaw.contracts.usage import Spend, Usage
 from xclaw.contracts.workflows import WorkflowNoted
 
@@ -47,6 +49,7 @@ _TASK = Task(
     structured=False,
     limits=_LIMITS,
     step=1,
+    seat=Seat("squad", "critic#1", ("critic#1", "critic#2"), "round-robin"),
 )
 _RESULT = Result(
     "completed_unverified",
@@ -60,37 +63,41 @@ _RESULT = Result(
 )
 
 
+def _started(call: ToolCall) -> RunStarted:
+    return RunStarted(
+        "critic",
+        "[Task workspace: /w]\n\nJudge it.",
+        "agent",
+        2,
+        "You judge.",
+        ("shell", "deliver"),
+        ("openai:gpt-x", "script:a"),
+        "json",
+        _LIMITS,
+        "call-0",
+        "abc123",
+        _TASK,
+        "web",
+        "message-1",
+        scripted=True,
+        route=Route("critic", "model", "asks for a judgement", "review", _SPEND, '{"agent": "critic"}'),
+        history=(
+            Said("assistant", "Yes?", (call,)),
+            Said("tool", "a.txt", call_id="call-1", name="shell"),
+        ),
+        client_tools=(ToolSpec("look", "Looks.", {"type": "object"}, "reads"),),
+        output_schema={"type": "object"},
+        permissions=Permissions(
+            (Level("settings", "plan", Rules(("shell(git *)",), ("web_fetch",), ("*",))),)
+        ),
+    )
+
+
 def sample_events() -> tuple[Event, ...]:
     """A run that could have been, from `RunStarted` to `RunEnded`; no `TextDelta`, which is not stored."""
     call = ToolCall("call-1", "shell", '{"command": "ls"}')
     return (
-        RunStarted(
-            "critic",
-            "[Task workspace: /w]\n\nJudge it.",
-            "agent",
-            2,
-            "You judge.",
-            ("shell", "deliver"),
-            ("openai:gpt-x", "script:a"),
-            "json",
-            _LIMITS,
-            "call-0",
-            "abc123",
-            _TASK,
-            "web",
-            "message-1",
-            scripted=True,
-            route=Route("critic", "model", "asks for a judgement", "review", _SPEND, '{"agent": "critic"}'),
-            history=(
-                Said("assistant", "Yes?", (call,)),
-                Said("tool", "a.txt", call_id="call-1", name="shell"),
-            ),
-            client_tools=(ToolSpec("look", "Looks.", {"type": "object"}, "reads"),),
-            output_schema={"type": "object"},
-            permissions=Permissions(
-                (Level("settings", "plan", Rules(("shell(git *)",), ("web_fetch",), ("*",))),)
-            ),
-        ),
+        _started(call),
         RunResumed("owner-2"),
         TurnStarted(1, "openai:gpt-x", 5_000, 0.01),
         AttemptFailed(1, "openai:gpt-x", "overloaded", 529, _USAGE, None, "Hel", "script:a"),
@@ -117,6 +124,17 @@ def sample_events() -> tuple[Event, ...]:
         NotificationQueued("r0"),
         MessageAdded("Mind the gap.", "user", "message-2"),
         WorkflowNoted("call_w", "phase", "gather"),
+        *_work_of_several(),
+        Warned("repeated_call", "three times the same"),
+        Compacted(4, "They talked.", 9_000, 700, _USAGE, 0.001),
+        RunEnded(_RESULT, "completed_unverified", 3, (_POINTER,)),
+    )
+
+
+def _work_of_several() -> tuple[Event, ...]:
+    return (
+        MailSent("mail-1", "c2", "Who counts?", "notification", "critic", "all"),
+        BoardChanged("call-2", "added", "t2", "critic", "call-5", "Count.", ("t1",)),
         PhaseChanged(
             "implementation",
             2,
@@ -131,7 +149,4 @@ def sample_events() -> tuple[Event, ...]:
             "failed",
             (CheckRun("pytest -q", "call-4", True, 1, "1 failed", "pytest", "c3"),),
         ),
-        Warned("repeated_call", "three times the same"),
-        Compacted(4, "They talked.", 9_000, 700, _USAGE, 0.001),
-        RunEnded(_RESULT, "completed_unverified", 3, (_POINTER,)),
     )

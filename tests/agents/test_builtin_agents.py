@@ -16,24 +16,25 @@ SPECIALISTS = {
     "security",
     "explorer",
     "general",
+    "verifier",
 }
 
 
 def test_every_agent_of_the_specification_is_there() -> None:
     registry, warnings = load_agents(AgentSettings())
     assert warnings == ()
-    assert set(registry.names) == {"orchestrator", *SPECIALISTS}
+    assert set(registry.names) == {"orchestrator", "coordinator", *SPECIALISTS}
     assert set(registry.roster()) == SPECIALISTS
 
 
-def test_only_the_orchestrator_hands_work_out_and_it_has_thirty_turns() -> None:
+def test_orchestrator_and_coordinator_hand_work_out_and_the_orchestrator_has_thirty_turns() -> None:
     """SPEC C3."""
     registry, _ = load_agents(AgentSettings())
     orchestrator = registry.get("orchestrator")
     assert orchestrator is not None
     assert orchestrator.orchestrator
     assert orchestrator.limits.max_turns is None, "the runtime's `orchestrator_turns` holds"
-    assert [agent.name for agent in registry if agent.orchestrator] == ["orchestrator"]
+    assert [agent.name for agent in registry if agent.orchestrator] == ["coordinator", "orchestrator"]
 
 
 def test_every_prompt_tells_its_agent_which_language_to_answer_in() -> None:

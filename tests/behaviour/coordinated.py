@@ -60,8 +60,10 @@ def running(*commands: str) -> dict[str, object]:
 EXPLORER = worker("explorer", reported(modules=["a", "b"]))
 
 
-def settings_of(home: Path, model: str, *, shell: bool = True, **coordinator: object) -> Settings:
-    settings = settings_for(home, model, allow_shell=shell)
+def settings_of(
+    home: Path, model: str, *, shell: bool = True, dialect: str | None = None, **coordinator: object
+) -> Settings:
+    settings = settings_for(home, model, allow_shell=shell, dialect=dialect)
     permissions = replace(settings.permissions, unattended="deny")
     own = replace(CoordinatorSettings(mode=True), **coordinator)  # pyright: ignore[reportArgumentType] - shorthand
     return replace(settings, coordinator=own, permissions=permissions)

@@ -5,8 +5,11 @@ from collections.abc import Mapping, Sequence
 
 from xclaw.contracts.agents import Agent
 from xclaw.contracts.coaching import Standing
+from xclaw.contracts.coordination import PHASE_TOOLS, is_coordinator
 from xclaw.contracts.messages import ChatMessage
 from xclaw.contracts.models import ToolSpec
+from xclaw.models.embedded.phase_schema import command_schema, phase_schema
+from xclaw.models.embedded.phase_shots import coordinator_brief, coordinator_shots, verifier_shots
 from xclaw.models.embedded.schema import action_schema
 from xclaw.models.embedded.shots import (
     WORKER_TOOLS,
@@ -58,6 +61,8 @@ class SmallModelCoaching:
 
     def brief(self, agent: Agent, roster: Mapping[str, str]) -> str:
         """The whole system prompt: a long one costs a small model more than it gives."""
+        if is_coordinator(agent.tools or ()):
+            return coordinator_brief(roster)
         if agent.orchestrator:
             return orchestrator_brief(roster)
         role, _, _ = agent.instructions.strip().partition("\n\n")
@@ -66,8 +71,11 @@ class SmallModelCoaching:
     def tools(self, agent: Agent, names: Sequence[str], request: str) -> tuple[str, ...]:
         """Of the tools that the agent may use, the few that the request may need: a small model that
         has no other choice chooses right. A line or a debate is offered to who seems to ask for one."""
+        if is_coordinator(names):
+            return tuple(name for name in names if name in PHASE_TOOLS)
         if not agent.orchestrator:
-            return tuple(name for name in names if name in WORKER_TOOLS)
+            offered = (*WORKER_TOOLS, *(("shell",) if "shell" in (agent.tools or ()) else ()))
+            return tuple(name for name in names if name in offered)
         usable = {"delegate"}
         if _IN_A_LINE.search(request):
             usable.add("pipeline")
@@ -76,10 +84,16 @@ class SmallModelCoaching:
         return tuple(name for name in names if name in usable)
 
     def shots(self, agent: Agent) -> tuple[ChatMessage, ...]:
+        if is_coordinator(agent.tools or ()):
+            return coordinator_shots
+        if "shell" in (agent.tools or ()):
+            return verifier_shots
         return orchestrator_shots if agent.orchestrator else worker_shots
 
     def note(self, agent: Agent, standing: Standing) -> str:
         """What is done already; without it a small model does the same part for ever."""
+        if standing.next_step and is_coordinator(agent.tools or ()):
+            return f"(Next: {standing.next_step}.)"
         if not agent.orchestrator:
             names = [path.rsplit("/", 1)[-1] for path in standing.delivered]
             return delivery_note(names) if names else ""
@@ -95,6 +109,10 @@ class SmallModelCoaching:
     ) -> dict[str, object]:
         """What one reply may be. While a part that was asked for is missing, an orchestrator is offered
         nothing but to hand it out: who does it is a rule's choice, what exactly is the model's."""
+        if is_coordinator(agent.tools or ()):
+            return phase_schema(standing, [name for name in roster if name != "verifier"])
+        if standing.commands:
+            return command_schema(standing.commands[0])
         if standing.is_over:
             return action_schema((), final, delivered=standing.delivered)
         missing = missing_parts(standing) if agent.orchestrator else ()

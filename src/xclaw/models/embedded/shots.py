@@ -66,13 +66,13 @@ def delivery_note(delivered: Sequence[str]) -> str:
     return f"(Delivered: {', '.join(delivered)}. If the task names another file, deliver that; if not, end.)"
 
 
-class _Example:
+class Example:
     """Builds one example conversation; ids only have to be unique in it."""
 
     def __init__(self, text: str) -> None:
         self._messages: list[ChatMessage] = [UserMessage(text)]
 
-    def call(self, name: str, output: object, **arguments: object) -> "_Example":
+    def call(self, name: str, output: object, **arguments: object) -> "Example":
         call_id = f"example{len(self._messages)}"
         content = output if isinstance(output, str) else _json(output)
         self._messages.append(AssistantMessage("", (ToolCall(call_id, name, _json(arguments)),)))
@@ -98,14 +98,14 @@ def _result(summary: str, *paths: str) -> dict[str, object]:
     }
 
 
-def _task(number: str, text: str, *inputs: str) -> str:
+def task_text(number: str, text: str, *inputs: str) -> str:
     """A task with its headers (SPEC D1)."""
     headers = f"[Task workspace: /workspace/agents/{number}]\n\n[Shared delivery dir: /workspace/shared/{number}]\n\n"
     return headers + (f"[Input artifacts: {', '.join(inputs)}]\n\n" if inputs else "") + text
 
 
 _PARTS_IN_ENGLISH = (
-    _Example(
+    Example(
         "Create a temperature converter module in Python with tests, get it reviewed and write docs for it"
     )
     .call(
@@ -140,12 +140,12 @@ _PARTS_IN_ENGLISH = (
     )
 )
 
-_QUESTION = _Example("What does HTTP status 404 mean?").end(
+_QUESTION = Example("What does HTTP status 404 mean?").end(
     action="answer", text="404 means that the server has nothing at this address."
 )
 
 _PARTS_IN_CHINESE = (
-    _Example("用 Go 实现一个 LRU 缓存，再写一份说明文档")
+    Example("用 Go 实现一个 LRU 缓存，再写一份说明文档")
     .call(
         "delegate",
         _result("实现了 Get 和 Put。", "/workspace/shared/7a8b9c/lru.go"),
@@ -167,7 +167,7 @@ _PARTS_IN_CHINESE = (
 )
 
 _OPINIONS = (
-    _Example("Should we store sessions in Redis or in PostgreSQL?")
+    Example("Should we store sessions in Redis or in PostgreSQL?")
     .call(
         "debate",
         "[optimizer]\nRedis is faster.\n---\n[skeptic]\nRedis loses sessions when it crashes.",
@@ -182,7 +182,7 @@ _OPINIONS = (
 )
 
 _LINE = (
-    _Example(
+    Example(
         "Extract the key figures from this text, analyse them and write a short report: Sales rose 4% to 20 million."
     )
     .call(
@@ -210,8 +210,8 @@ orchestrator_shots: tuple[ChatMessage, ...] = (
 """Every action once. A small model copies the last example most, so that is not one of many parts."""
 
 _CODE_WITH_TESTS = (
-    _Example(
-        _task(
+    Example(
+        task_text(
             "1a2b3c",
             "Write the Python module phone.py with digits(text) and pytest tests in test_phone.py. Deliver both.",
         )
@@ -241,8 +241,8 @@ _CODE_WITH_TESTS = (
 )
 
 _REVIEW_IN_CHINESE = (
-    _Example(
-        _task(
+    Example(
+        task_text(
             "4d5e6f",
             "审查 /workspace/shared/7a8b9c/lru.go，列出每个问题和修改建议。",
             "/workspace/shared/7a8b9c/lru.go",
@@ -265,8 +265,8 @@ _REVIEW_IN_CHINESE = (
 )
 
 _REVIEW_IN_ENGLISH = (
-    _Example(
-        _task(
+    Example(
+        task_text(
             "5a6b7c",
             "Review /workspace/shared/2d3e4f/parse.py: list each problem with its fix.",
             "/workspace/shared/2d3e4f/parse.py",
@@ -289,8 +289,10 @@ _REVIEW_IN_ENGLISH = (
 )
 
 _DOCUMENT_IN_ENGLISH = (
-    _Example(
-        _task("8d9e0f", "Write USAGE.md for the Python module parse.py with parse(line). Deliver USAGE.md.")
+    Example(
+        task_text(
+            "8d9e0f", "Write USAGE.md for the Python module parse.py with parse(line). Deliver USAGE.md."
+        )
     )
     .call(
         "deliver",
@@ -308,7 +310,7 @@ _DOCUMENT_IN_ENGLISH = (
 )
 
 _DOCUMENT_IN_CHINESE = (
-    _Example(_task("0d1e2f", "为温度换算模块 temperature.py 写使用说明 USAGE.md。交付 USAGE.md。"))
+    Example(task_text("0d1e2f", "为温度换算模块 temperature.py 写使用说明 USAGE.md。交付 USAGE.md。"))
     .call(
         "deliver",
         "delivered: /workspace/shared/0d1e2f/USAGE.md",
@@ -324,13 +326,13 @@ _DOCUMENT_IN_CHINESE = (
     )
 )
 
-_OPINION = _Example("Should a team of three people use microservices?").end(
+_OPINION = Example("Should a team of three people use microservices?").end(
     action="answer",
     text="No. Three people gain little from separate deployments and pay for network errors, versions and monitoring. "
     "Start with one well divided application.",
 )
 
-_STEP = _Example("提取这段话中的数字：去年销售额增长 4%，达到 2000 万元。").end(
+_STEP = Example("提取这段话中的数字：去年销售额增长 4%，达到 2000 万元。").end(
     action="answer", text="销售额增长：4%；销售额：2000 万元。"
 )
 

@@ -110,17 +110,12 @@ class ImplementTool:
         parts = [task.task]
         if task.writes:
             parts.append(f"Deliver under exactly these names: {', '.join(task.writes)}")
-        if given:
-            results = {
-                name: shorten(report_text(result), RESULT_CHARACTERS) for name, result in given.items()
-            }
-            parts.append(fenced(encoded(results), "results of the tasks that this one depends on: data"))
-        evidence = {
-            run.command: {"exit_code": run.exit_code, "output": run.output[-EVIDENCE_CHARACTERS:]}
-            for run in before.failed_checks
-        }
-        if evidence:
-            parts.append(fenced(encoded(evidence), "checks that failed before this task: data"))
+        for name, result in given.items():
+            said = shorten(report_text(result), RESULT_CHARACTERS)
+            parts.append(fenced(said, f"result of {name}, on which this depends: data"))
+        for run in before.failed_checks:
+            said = f"$ {run.command}\n{run.output[-EVIDENCE_CHARACTERS:]}"
+            parts.append(fenced(said, "a check that failed before this task: data"))
         inputs = tuple({pointer.path: pointer for pointer in files}.values())
         return Task(task.agent, "\n\n".join(parts), "delegate", key=planned_key(task.id), inputs=inputs)
 

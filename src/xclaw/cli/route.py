@@ -237,7 +237,9 @@ def _print_words(rule: "Rule") -> None:
         rows.append(("asked to", ask.verbs))
         rows.append(("  … one of", ask.objects))
         rows.append(("  … or its", ask.parts))
-    rows += [("is about", rule.topics), ("is about code and", rule.weak_topics), ("examples", rule.examples)]
+        rows.append(("  … behind", ask.behind))
+    rows += [("is about", rule.topics), ("is about code and", (*rule.code_topics, *rule.weak_topics))]
+    rows += [("examples", rule.examples)]
     for label, words in rows:
         if words:
             shown = ", ".join(one_line(word, 60) for word in words)

@@ -41,7 +41,7 @@ TEMPTING = [
 ]
 
 
-@pytest.mark.parametrize("name", ["cases.jsonl", "more.jsonl", "kinds.jsonl"])
+@pytest.mark.parametrize("name", ["cases.jsonl", "more.jsonl", "kinds.jsonl", "blind.jsonl"])
 def test_every_labelled_request_goes_where_it_should_by_rules_alone(name: str) -> None:
     """SPEC B1, B2, B3."""
     misses = [(text, wanted, got) for text, wanted in labelled(name) if (got := agent_of(text)) != wanted]

@@ -1,12 +1,22 @@
 """What one clause tells somebody to do."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from xclaw.gateway.routing.clauses import Clause, in_noun_list, is_verb, skip
+from xclaw.gateway.routing.clauses import (
+    NEAR_UNITS,
+    Clause,
+    in_noun_list,
+    is_done_first,
+    is_told,
+    is_verb,
+    names_you,
+    skip,
+)
+from xclaw.gateway.routing.inflections import base_forms, needed_first, wanted_done
 from xclaw.gateway.routing.lexicon import Unit
-from xclaw.gateway.routing.objects import is_made, named_object
+from xclaw.gateway.routing.objects import behind, is_made, named_object
 from xclaw.gateway.routing.rules import Rule, RuleBook
 
 ActKind = Literal["expert", "building", "working", "looking", "negated"]
@@ -36,10 +46,12 @@ def _english_act(clause: Clause, book: RuleBook, rules: Sequence[Rule]) -> Act |
         unit = units[place]
         if unit.is_any("negations"):
             return Act("negated", unit.text)
+        if unit.is_any("done_first"):
+            return _act_before(clause, place, book, rules)
         if is_verb(unit) and not (unit.is_any("polite") and _verb_after(units, place + 1)):
-            return _act_at(clause, place, rules)
+            return _wanted_act(clause, place, book, rules) or _act_at(clause, place, rules)
         if gerund and unit.text.endswith("ing"):
-            return _gerund_act(clause, place, book, rules)
+            return _first_act(base_forms(clause, place, book), place, rules)
         if not (
             unit.is_any("polite", "joins", "sequels", "gerund_after")
             or unit.text == ","
@@ -48,7 +60,40 @@ def _english_act(clause: Clause, book: RuleBook, rules: Sequence[Rule]) -> Act |
             break
         gerund = gerund or unit.is_any("gerund_after")
         place += 1
-    return _negated_later(units, place) or _asked_later(clause, place, rules)
+    return (
+        _negated_later(units, place)
+        or _asked_later(clause, place, rules)
+        or _needed_act(clause, place, book, rules)
+    )
+
+
+def _first_act(clauses: Iterable[Clause], place: int, rules: Sequence[Rule]) -> Act | None:
+    acts = (_act_at(clause, place, rules) for clause in clauses)
+    return next((act for act in acts if act is not None), None)
+
+
+def _act_before(clause: Clause, place: int, book: RuleBook, rules: Sequence[Rule]) -> Act | None:
+    """ "Once you have reviewed it, …": a step as well. Work that nobody in particular does may be the user's own."""
+    act = _first_act(base_forms(clause, place + 1, book), place + 1, rules)
+    if act is not None and act.kind != "expert" and not names_you(clause.units[place]):
+        return None
+    return act
+
+
+def _wanted_act(clause: Clause, place: int, book: RuleBook, rules: Sequence[Rule]) -> Act | None:
+    """ "I'd like this reviewed": a verb behind what it is about."""
+    if not clause.units[place].is_any("wanting"):
+        return None
+    act = _first_act(wanted_done(clause, place, book), place, rules)
+    return act if act is not None and act.kind != "looking" else None
+
+
+def _needed_act(clause: Clause, place: int, book: RuleBook, rules: Sequence[Rule]) -> Act | None:
+    """ "Documentation needed for this"."""
+    if place < len(clause.units) and clause.units[place].is_any("questions"):
+        return None
+    act = _first_act(needed_first(clause, place, book), place, rules)
+    return act if act is not None and act.kind == "expert" else None
 
 
 def _asked_later(clause: Clause, place: int, rules: Sequence[Rule]) -> Act | None:
@@ -76,23 +121,13 @@ def _negated_later(units: Sequence[Unit], place: int) -> Act | None:
     return None
 
 
-def _gerund_act(clause: Clause, place: int, book: RuleBook, rules: Sequence[Rule]) -> Act | None:
-    """ "Would you mind reviewing": the verb that the "-ing" form was made of."""
-    stem = clause.units[place].text.removesuffix("ing")
-    for base in (stem, f"{stem}e"):
-        unit = next(iter(book.terms.units((base,))))
-        units = (*clause.units[:place], unit, *clause.units[place + 1 :])
-        act = _act_at(replace(clause, units=units), place, rules)
-        if act is not None:
-            return act
-    return None
-
-
 def _chinese_act(clause: Clause, rules: Sequence[Rule]) -> Act | None:
     """The first verb that is none of a noun's parts, and nobody's who is told of."""
     units = clause.units
     fallback: Act | None = None
     for place, unit in enumerate(units):
+        if unit.is_any("whys"):
+            break
         if not is_verb(unit) or _inside_noun(clause, place):
             continue
         if _is_negated(units, place):
@@ -117,11 +152,12 @@ def _inside_noun(clause: Clause, place: int) -> bool:
     units = clause.units
     following = units[place + 1] if place + 1 < len(units) else Unit("")
     before = units[place - 1] if place else Unit("")
-    if following.text == "得" and any(unit.is_any("moved") for unit in units[:place]):
+    near = units[max(0, place - NEAR_UNITS) : place]
+    if following.text == "得" and any(unit.is_any("moved") for unit in near):
         return False  # "把文档改得更清楚"
     if (
         _is_said_of(following)
-        or following.is_any("noun_tails")
+        or ((is_told(units, place) or following.is_any("afterwards")) and not is_done_first(units, place + 1))
         or before.is_any("attributive")
         or before.text == "的"
     ):
@@ -182,20 +218,50 @@ def _act_at(clause: Clause, place: int, rules: Sequence[Rule]) -> Act | None:
         words = _asked_words(clause, place, rule)
         if words is not None:
             return Act("expert", unit.text, rule.name, (unit.text, *words))
+    if clause.chinese and _is_made_so(clause.units, place):
+        return Act("looking", unit.text)
     if unit.is_any("making") and is_made(clause, place):
         return Act("building", unit.text)
-    if unit.is_any("building") or (unit.is_any("guarding") and not clause.question):
+    if unit.is_any("building") or (unit.is_any("guarding") and not _wants_advice(clause, place)):
         return Act("building", unit.text)
     if unit.is_any("working"):
         return Act("working", unit.text)
     return Act("looking", unit.text) if unit.is_any("looking", "guarding") else None
 
 
+def _wants_advice(clause: Clause, verb: int) -> bool:
+    """ "How do I prevent an injection?"; "please prevent injections" wants it done."""
+    if clause.chinese:
+        return clause.question
+    return any(unit.text.split()[0] in ("how", "what", "what's") for unit in clause.units[:verb])
+
+
+def _is_made_so(units: Sequence[Unit], verb: int) -> bool:
+    """ "改得更快", "改快一点": not what is made, but how it should be."""
+    following = units[verb + 1 : verb + NEAR_UNITS]
+    if following and following[0].text == "得":
+        following = following[skip(following, 1, "degrees") :]
+        return bool(following) and _has_topic(following[0])
+    return (
+        bool(following)
+        and _has_topic(following[0])
+        and all(unit.is_any("particles", "tail_words") for unit in following[1:])
+        and any(unit.is_any("moved") for unit in units[max(0, verb - NEAR_UNITS) : verb])
+    )
+
+
+def _has_topic(unit: Unit) -> bool:
+    return any(name.startswith(("topic:", "weak_topic:")) for name in unit.classes)
+
+
 def _asked_words(clause: Clause, place: int, rule: Rule) -> tuple[str, ...] | None:
     """The object's words when the verb at `place` asks for this rule's expert."""
     for index, ask in enumerate(rule.asks):
         if f"verb:{rule.name}:{index}" in clause.units[place].classes:
-            words = named_object(clause, place, f"{rule.name}:{index}") if ask.objects else ()
+            name = f"{rule.name}:{index}"
+            put = behind(clause, place, name) if ask.behind else place
+            words = named_object(clause, put, name) if ask.objects and put is not None else ()
+            words = None if put is None else words
             if words is not None:
                 return words
     return None

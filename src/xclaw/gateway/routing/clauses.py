@@ -7,9 +7,12 @@ from xclaw.gateway.routing.lexicon import Unit
 from xclaw.gateway.routing.own_text import CODE, QUOTED
 from xclaw.gateway.routing.request_words import RequestWords, Sentence
 from xclaw.gateway.routing.rules import RuleBook
+from xclaw.gateway.routing.spelling import corrected
 
 ACTS = ("building", "working", "looking", "guarding")
 
+NEAR_UNITS = 24
+"""How far from "after" or "I need" the verb may stand that belongs to it."""
 SHOWN = frozenset((CODE, QUOTED))
 
 
@@ -48,7 +51,7 @@ def skip(units: Sequence[Unit], start: int, *names: str) -> int:
 
 
 def _clauses(sentence: Sentence, book: RuleBook) -> Iterator[Clause]:
-    units = tuple(book.terms.units(sentence.tokens))
+    units = tuple(book.terms.units(corrected(sentence.tokens, book.spelling)))
     cuts = _chinese_cuts(units) if sentence.chinese else _english_cuts(units)
     after_arrow = sentence.after_arrow
     for part in _pieces(units, cuts):
@@ -94,11 +97,31 @@ def _chinese_cuts(units: Sequence[Unit]) -> Iterator[int]:
             yield index
         elif index and (unit.is_any("joins") or unit.text == "、"):
             verb = skip(units, index + 1, "joins", "polite", "sequels")
-            asks = verb < len(units) and is_verb(units[verb]) and not _is_told(units, verb)
+            asks = verb < len(units) and is_verb(units[verb]) and not is_told(units, verb)
             if asks and not in_noun_list(units, index):
                 yield index
-        elif index and unit.text in ("完", "好") and verb_follows(units, index + 1):
+        elif (index and unit.text in ("完", "好") and verb_follows(units, index + 1)) or (
+            is_done_first(units, index) and index + 1 < len(units) and _orders(units, index + 1)
+        ):
             yield index + 1
+
+
+def is_done_first(units: Sequence[Unit], index: int) -> bool:
+    """ "审查代码后": work for an expert, then "after"; what is written or made before may be the user's own."""
+    if index >= len(units) or not units[index].is_any("afterwards"):
+        return False
+    before = units[max(0, index - NEAR_UNITS) : index]
+    verb = next((unit for unit in before if is_verb(unit) and not unit.is_any("polite")), Unit(""))
+    return (
+        is_verb(verb)
+        and not verb.is_any("building", "working", "making")
+        and not any(unit.is_any("narrative") for unit in before)
+    )
+
+
+def _orders(units: Sequence[Unit], start: int) -> bool:
+    verb = skip(units, start, "joins", "polite", "sequels")
+    return verb < len(units) and is_verb(units[verb]) and not is_told(units, verb)
 
 
 def verb_follows(units: Sequence[Unit], start: int) -> bool:
@@ -106,8 +129,11 @@ def verb_follows(units: Sequence[Unit], start: int) -> bool:
     return place > start and place < len(units) and is_verb(units[place])
 
 
-def _is_told(units: Sequence[Unit], verb: int) -> bool:
-    return verb + 1 < len(units) and units[verb + 1].is_any("noun_tails")
+def is_told(units: Sequence[Unit], verb: int) -> bool:
+    """Whether the verb is part of a noun, or something that is told, by what stands behind it."""
+    if verb + 1 >= len(units) or not units[verb + 1].is_any("noun_tails"):
+        return False
+    return not (units[verb].is_any("building") and units[verb + 1].is_any("written_things"))
 
 
 def _english_cuts(units: Sequence[Unit]) -> Iterator[int]:
@@ -117,6 +143,9 @@ def _english_cuts(units: Sequence[Unit]) -> Iterator[int]:
         begin = index
         while begin < len(units) and (units[begin].text == "," or units[begin].is_any("joins", "sequels")):
             begin += 1
+        if units[index].is_any("done_first") and names_you(units[index]):
+            yield index
+            first = index
         joint = begin > index and (units[index].text == "," or units[index].is_any("joins"))
         if (
             joint
@@ -127,6 +156,10 @@ def _english_cuts(units: Sequence[Unit]) -> Iterator[int]:
             yield index
             first = begin
         index = max(begin, index + 1)
+
+
+def names_you(unit: Unit) -> bool:
+    return any(word[:3] == "you" for word in unit.text.split())
 
 
 def _goes_on(units: Sequence[Unit], first: int, joint: int, begin: int) -> bool:
@@ -143,7 +176,7 @@ def _begins(units: Sequence[Unit], start: int) -> bool:
     verb = skip(units, start, "polite")
     while verb < len(units) and units[verb].text.endswith("ly"):
         verb += 1
-    return verb < len(units) and is_verb(units[verb]) and not _is_told(units, verb)
+    return verb < len(units) and is_verb(units[verb]) and not is_told(units, verb)
 
 
 def _is_one_phrase(units: Sequence[Unit], joint: int) -> bool:

@@ -14,7 +14,7 @@ _TOKEN = re.compile(
 Tokens = tuple[str, ...]
 MAX_TERM_TOKENS = 12
 PLURAL_CLASSES = frozenset(
-    {"code_nouns", "made_things", "elsewhere", "object", "part", "topic", "weak_topic"}
+    {"code_nouns", "made_things", "elsewhere", "object", "part", "topic", "code_topic", "weak_topic"}
 )
 
 
@@ -60,6 +60,8 @@ class Terms:
             if name.split(":")[0] in PLURAL_CLASSES:
                 for plural in _plurals(tokens):
                     classes.setdefault(plural, set()).add(name)
+        self.words = frozenset(token for tokens in classes for token in tokens)
+        """Every word that is part of a term."""
         self._by_first: dict[str, list[tuple[Tokens, frozenset[str]]]] = {}
         for tokens in sorted(classes, key=len, reverse=True):
             self._by_first.setdefault(tokens[0], []).append((tokens, frozenset(classes[tokens])))

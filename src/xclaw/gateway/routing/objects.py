@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from xclaw.gateway.routing.clauses import Clause, is_verb, skip
+from xclaw.gateway.routing.clauses import NEAR_UNITS, Clause, is_verb, skip
 from xclaw.gateway.routing.lexicon import Unit
 
 MADE = "made_things"
@@ -14,17 +14,33 @@ def named_object(clause: Clause, verb: int, ask: str) -> tuple[str, ...] | None:
     """The words of the object that `ask` ("rule:number") wants, or None when the verb is about something else."""
     wanted = f"object:{ask}"
     if clause.chinese:
-        described = _object_units(clause.units, verb) or _told_before(clause)
+        described = _object_units(clause.units, verb)
+        if all(unit.is_any("ones", "particles") for unit in described):
+            described = _told_before(clause) or described
         return _chinese_object(described, wanted)
     described = clause.units[verb + 1 :]
-    if all(unit.is_any("objects_first", "tail_words", "particles") for unit in described):
+    if all(
+        unit.is_any("objects_first", "ones", "tail_words", "particles") or unit.text == "in"
+        for unit in described
+    ):
         return _wanted_in(_told_before(clause), wanted)
     return _english_object(described, wanted, f"part:{ask}")
 
 
+def behind(clause: Clause, verb: int, ask: str) -> int | None:
+    """The place of the word that stands before the object: "turn it *into* docs"; None without one."""
+    places = range(verb + 1, min(len(clause.units), verb + NEAR_UNITS))
+    return next((place for place in places if clause.units[place].is_any(f"behind:{ask}")), None)
+
+
 def _told_before(clause: Clause) -> Sequence[Unit]:
     """What "it" means: "The README is outdated, please update it"; nothing after another order."""
-    return () if any(map(is_verb, clause.before)) else clause.before
+    units = clause.before
+    asks = any(
+        is_verb(unit) and not (index and units[index - 1].is_any("attributive"))
+        for index, unit in enumerate(units)
+    )
+    return () if asks else units
 
 
 def is_made(clause: Clause, verb: int) -> bool:
@@ -126,6 +142,8 @@ def _side_by_side(units: Sequence[Unit]) -> Iterator[list[Unit]]:
 
 def _object_units(units: Sequence[Unit], verb: int) -> Sequence[Unit]:
     """What stands behind the verb; behind "把"; or, with neither, before the verb."""
+    if any(name.startswith("behind:") for name in units[verb].classes):
+        return _trimmed(units[verb + 1 :])
     moved = max((index for index, unit in enumerate(units[:verb]) if unit.is_any("moved")), default=None)
     if moved is not None:
         return _trimmed(units[moved + 1 : verb])

@@ -74,6 +74,8 @@ def _named(found: re.Match[str]) -> str:
     core = word.strip(_EDGES)
     if not core:
         return word
+    if core.startswith("O("):
+        return f" big o {word[-1] if word[-1] in ',.;:!?' else ''} "
     if len(core) > LONGEST_WORD:
         return f" {CODE} "
     start = word.index(core)

@@ -9,6 +9,7 @@ from typing import cast
 
 from xclaw.contracts.errors import UsageError
 from xclaw.gateway.routing.lexicon import MAX_TERM_TOKENS, Folding, Terms, Tokens, tokens_of
+from xclaw.gateway.routing.spelling import slips
 
 BUILT_IN = "built-in"
 MAX_FILE_BYTES = 256_000
@@ -19,9 +20,21 @@ MAX_TERM = 80
 _NOT_TERMS = frozenset(("talk", "folded"))
 """Of `[words]`, what is no list of terms."""
 _RULE_KEYS = frozenset(
-    ("name", "agent", "words", "unless", "asks", "topics", "weak_topics", "examples", "covers", "off")
+    (
+        "name",
+        "agent",
+        "words",
+        "unless",
+        "asks",
+        "topics",
+        "code_topics",
+        "weak_topics",
+        "examples",
+        "covers",
+        "off",
+    )
 )
-_ASK_KEYS = frozenset(("verbs", "objects", "parts"))
+_ASK_KEYS = frozenset(("verbs", "objects", "parts", "behind"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +45,8 @@ class Ask:
     objects: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     """Parts of an object, which count when the object is named beside them."""
+    behind: tuple[str, ...] = ()
+    """Words of which one stands before the object: "turn it *into* a README"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +64,10 @@ class Rule:
     asks: tuple[Ask, ...] = ()
     topics: tuple[str, ...] = ()
     """What a question or an order may be about."""
+    code_topics: tuple[str, ...] = ()
+    """The same, where something is told to be looked at, or where the request is also about code."""
     weak_topics: tuple[str, ...] = ()
-    """The same, where the request is also about code or about "this"."""
+    """The same, where the request is also about code or about "this", and where there is no better word."""
     covers: tuple[str, ...] = ()
     """Rules whose topics are part of what this one's verbs ask for."""
     examples: tuple[str, ...] = ()
@@ -69,6 +86,8 @@ class RuleBook:
     unless: Mapping[str, Terms] = field(repr=False)
     talk: tuple[tuple[Tokens, ...], ...]
     """Phrases that ask about words; each in parts that follow one another."""
+    spelling: Mapping[str, str] = field(repr=False)
+    """From misspelt words of the rules to what is meant."""
 
     def rule(self, name: str) -> Rule:
         return next(rule for rule in self.rules if rule.name == name)
@@ -116,7 +135,14 @@ def _book(rules: tuple[Rule, ...], words: Mapping[str, object]) -> RuleBook:
     )
     plain = {rule.name: _plain(rule.words, folding) for rule in rules if rule.words}
     unless = {rule.name: _plain(rule.unless, folding) for rule in rules if rule.unless}
-    return RuleBook(rules, Terms([*terms, *_inherited(terms)]), folding, plain, unless, talk)
+    found = Terms([*terms, *_inherited(terms)])
+    return RuleBook(rules, found, folding, plain, unless, talk, _spelling(terms, found.words))
+
+
+def _spelling(terms: Sequence[tuple[Tokens, str]], known: frozenset[str]) -> Mapping[str, str]:
+    spelt = {token for tokens, name in terms if ":" in name for token in tokens if token.isascii()}
+    spelt |= {f"{token}s" for token in spelt} & known
+    return slips(sorted(token for token in spelt if token.isalpha()), known)
 
 
 def _inherited(terms: Sequence[tuple[Tokens, str]]) -> Iterator[tuple[Tokens, str]]:
@@ -143,17 +169,19 @@ def _classed(rules: Sequence[Rule], words: Mapping[str, object]) -> Iterator[tup
         yield from ((term, name) for term in _texts(words, name, BUILT_IN))
     for rule in rules:
         yield from ((term, f"topic:{rule.name}") for term in rule.topics)
+        yield from ((term, f"code_topic:{rule.name}") for term in rule.code_topics)
         yield from ((term, f"weak_topic:{rule.name}") for term in rule.weak_topics)
         for index, ask in enumerate(rule.asks):
             yield from ((term, f"verb:{rule.name}:{index}") for term in ask.verbs)
             yield from ((term, f"object:{rule.name}:{index}") for term in ask.objects)
             yield from ((term, f"part:{rule.name}:{index}") for term in ask.parts)
+            yield from ((term, f"behind:{rule.name}:{index}") for term in ask.behind)
             yield from ((term, f"topic:{rule.name}") for term in ask.objects if _has_topic(term, rule))
 
 
 def _has_topic(term: str, rule: Rule) -> bool:
     """ "performance tuning" is about what "performance" is about."""
-    return any(topic in term for topic in rule.topics)
+    return any(topic in term for topic in (*rule.topics, *rule.code_topics))
 
 
 def _read(path: Path) -> dict[str, object]:
@@ -178,7 +206,11 @@ def _rules_of(table: Mapping[str, object], source: str) -> list[Rule]:
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"{source}: two rules are called {name!r}; rename one.")
-    count = sum(len(terms) for rule in rules for terms in (rule.words, rule.topics, rule.weak_topics))
+    count = sum(
+        len(terms)
+        for rule in rules
+        for terms in (rule.words, rule.topics, rule.code_topics, rule.weak_topics)
+    )
     if count > MAX_TERMS:
         raise UsageError(f"{source}: {count:,} words; there may be {MAX_TERMS:,}.")
     return rules
@@ -201,11 +233,12 @@ def _rule_of(entry: Mapping[str, object], index: int, source: str) -> Rule:
         unless=_texts(entry, "unless", where),
         asks=tuple(_ask_of(ask, where) for ask in _tables(entry, "asks", where)),
         topics=_texts(entry, "topics", where),
+        code_topics=_texts(entry, "code_topics", where),
         weak_topics=_texts(entry, "weak_topics", where),
         covers=_texts(entry, "covers", where),
         examples=_texts(entry, "examples", where, 500),
     )
-    if not (rule.words or rule.asks or rule.topics or rule.weak_topics or rule.examples):
+    if not (rule.words or rule.asks or rule.topics or rule.code_topics or rule.weak_topics or rule.examples):
         raise UsageError(f"{where}: it matches nothing. Give it `words`, `asks`, `topics` or `examples`.")
     return rule
 
@@ -216,7 +249,10 @@ def _ask_of(entry: Mapping[str, object], where: str) -> Ask:
     if not verbs:
         raise UsageError(f"{where}, `asks`: `verbs` is missing. Add it.")
     objects = _texts(entry, "objects", f"{where}, `asks`")
-    return Ask(verbs, objects, _texts(entry, "parts", f"{where}, `asks`"))
+    parts, behind = (_texts(entry, key, f"{where}, `asks`") for key in ("parts", "behind"))
+    if behind and not objects:
+        raise UsageError(f"{where}, `asks`: `behind` needs `objects`. Add them.")
+    return Ask(verbs, objects, parts, behind)
 
 
 def _known(entry: Mapping[str, object], keys: frozenset[str], where: str) -> None:

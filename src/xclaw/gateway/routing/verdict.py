@@ -91,7 +91,8 @@ def _reading(clause: Clause, book: RuleBook, about_code: bool, near_code: bool) 
     if act is None and _is_statement(clause) and not about_code:
         return _Reading(clause, act)
     weak = tuple(_classed(clause, "weak_topic:")) if near_code else ()
-    return _Reading(clause, act, tuple(_classed(clause, "topic:")), weak)
+    topics = [*_classed(clause, "topic:"), *(_classed(clause, "code_topic:") if act or near_code else ())]
+    return _Reading(clause, act, tuple(topics), weak)
 
 
 def _classed(clause: Clause, prefix: str) -> Iterator[tuple[str, str]]:
@@ -168,7 +169,10 @@ def _is_definition(clauses: Sequence[Clause]) -> bool:
         return False
     rest = [unit for unit in units if not unit.is_any("definitions", "fillers", "polite", "joins")]
     return bool(rest) and all(
-        any(name.startswith(("topic:", "weak_topic:", "verb:", "object:")) for name in unit.classes)
+        any(
+            name.startswith(("topic:", "code_topic:", "weak_topic:", "verb:", "object:"))
+            for name in unit.classes
+        )
         for unit in rest
     )
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from xclaw.contracts.errors import (
         AllModelsFailed,
         ContextTooLong,
+        Deadlock,
         Fenced,
         JournalError,
         LimitReached,
@@ -58,6 +59,7 @@ __all__ = [
     "Approval",
     "Channel",
     "ContextTooLong",
+    "Deadlock",
     "Delta",
     "Door",
     "Entry",

@@ -1,16 +1,16 @@
 """Plays teams: each member is a function of what it has been told and what its tools have answered."""
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from harness import Seen, against_provider, follow
 from wire import Body, content, messages, outputs
 
 from xclaw.app import App
-from xclaw.contracts.events import Event, MailSent, MessageAdded, RunEnded, RunStarted
+from xclaw.contracts.events import Event, MailSent, MessageAdded, RunEnded, RunStarted, ToolCallEnded
 from xclaw.runtime.runs import RunRequest
 from xclaw.testing import FakeProvider
 from xclaw.testing.fake_provider import Calls, Reply, Text
@@ -115,17 +115,6 @@ def play_team(home: Path, play: Play, **runtime: object) -> Played:
         provider.answer_with(play.answer)
         found.append(await follow(await app.runs.start(RunRequest("Start the team.", "s"))))
 
-    against_provider(home, scenario, **runtime)
-    outputs_of_lead = play.views["lead"][-1].outputs
-    record = json.loads(outputs_of_lead[-1]) if outputs_of_lead[-1].startswith("{") else {}
-    return Played(found[0], play, record)
-
-
-async def at_once(*waits: Awaitable[object]) -> None:
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
-        for wait in waits:
-            group.create_task(_awaited(wait))
-
-
-async def _awaited(wait: Awaitable[object]) -> None:
-    await wait
+    against_provider(home, scenario, window=None, **runtime)
+    (answered,) = [e for e in found[0].events(ToolCallEnded) if e.name == "create_team"]
+    return Played(found[0], play, cast("dict[str, object]", json.loads(answered.content)))

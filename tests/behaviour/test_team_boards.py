@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 from harness import follow, settings_for
-from team_play import Play, Played, View, call, play_team, send, team
+from team_play import Member, Play, Played, View, call, play_team, send, team
 
 from xclaw.app import open_app
 from xclaw.contracts.events import BoardChanged, Entry, MailSent, MessageAdded, RunEnded, ToolCallEnded
@@ -25,7 +25,7 @@ def answers_of(played: Played, member: str) -> list[str]:
     return [event.content for event in played.of(member) if isinstance(event, ToolCallEnded)]
 
 
-def in_turn(*steps: Reply) -> object:
+def in_turn(*steps: Reply) -> Member:
     return lambda view: steps[min(view.turns, len(steps) - 1)]
 
 
@@ -69,7 +69,7 @@ def test_a_task_waits_for_those_it_depends_on(tmp_path: Path) -> None:
         call("team_tasks", action="list"),
         Text("done"),
     )
-    members = {"coder": coder, "writer": lambda _: Text("done")}
+    members = {"coder": coder, "writer": in_turn(Text("done"))}
     played = play_team(tmp_path, Play(team("parallel", *members), members))
     told = answers_of(played, "coder")
     assert "t2 has to wait for t1" in told[2]
@@ -96,7 +96,7 @@ def test_what_the_board_cannot_do_is_said_and_changes_nothing(
 ) -> None:
     members = {
         "coder": in_turn(call("team_tasks", **arguments), Text("done")),
-        "writer": lambda _: Text("done"),
+        "writer": in_turn(Text("done")),
     }
     played = play_team(tmp_path, Play(team("parallel", *members), members))
     assert told in answers_of(played, "coder")[0]
@@ -129,7 +129,7 @@ def test_what_is_not_ones_own_is_not_completed(tmp_path: Path) -> None:
         call("team_tasks", action="release", id="t1"),
         Text("done"),
     )
-    members = {"coder": coder, "writer": lambda _: Text("done")}
+    members = {"coder": coder, "writer": in_turn(Text("done"))}
     played = play_team(tmp_path, Play(team("parallel", *members), members))
     assert all("t1 is not yours: it is open" in told for told in answers_of(played, "coder")[1:])
 
@@ -146,7 +146,7 @@ def test_a_full_and_lively_mailbox_loses_and_doubles_nothing(tmp_path: Path) -> 
         "---\nname: reader\ndescription: reads\nmaxTurns: 200\n---\nRead.\n", "utf-8"
     )
     senders = {f"coder#{n}": sends for n in range(1, 6)}
-    members = {**senders, "reader": lambda _: Text("read")}
+    members = {**senders, "reader": in_turn(Text("read"))}
     played = play_team(
         tmp_path,
         Play(team("parallel", *["coder"] * 5, "reader"), members),
@@ -183,7 +183,7 @@ def test_board_and_mail_are_after_a_restart_what_they_were_before(tmp_path: Path
             env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": provider.url}
             settings = settings_for(tmp_path, "openai:m", env=env)
             make = team("parallel", "coder", "writer")
-            provider.answer_with(Play(make, {"coder": coder_first, "writer": lambda _: Hang()}).answer)
+            provider.answer_with(Play(make, {"coder": coder_first, "writer": in_turn(Hang())}).answer)
             async with open_app(settings) as app:
                 await app.runs.start(RunRequest("Start the team.", "s"))
                 await provider.wait_requests(6)

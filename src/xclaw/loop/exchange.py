@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from xclaw.contracts.events import BoardChanged, Event, MailSent, MessageAdded, ModelAnswered
+from xclaw.contracts.events import Event, MessageAdded, ModelAnswered
+from xclaw.contracts.team_events import BoardChanged, MailSent
 
 
 class Exchange:

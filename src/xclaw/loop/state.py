@@ -13,13 +13,11 @@ from xclaw.contracts.events import (
     ApprovalAsked,
     ArtifactDelivered,
     AttemptFailed,
-    BoardChanged,
     ChildEnded,
     ChildSpawned,
     Compacted,
     Entry,
     Event,
-    MailSent,
     MessageAdded,
     ModelAnswered,
     PhaseChanged,
@@ -33,6 +31,7 @@ from xclaw.contracts.events import (
 )
 from xclaw.contracts.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, UserMessage
 from xclaw.contracts.results import Result
+from xclaw.contracts.team_events import BoardChanged, MailSent
 from xclaw.contracts.tokens import estimate_tokens
 from xclaw.contracts.usage import Spend, spend_of_call
 from xclaw.loop.check_runs import CheckRuns

@@ -5,7 +5,8 @@ from collections import deque
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from xclaw.contracts.events import Entry, MailSent, MessageAdded
+from xclaw.contracts.events import Entry, MessageAdded
+from xclaw.contracts.team_events import MailSent
 from xclaw.runtime.notifications import DATA_NOTE, as_xml, xml_text
 
 BATCH_MESSAGES = 20

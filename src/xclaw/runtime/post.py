@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from xclaw.contracts.errors import SpawnRefused
-from xclaw.contracts.events import MailSent
 from xclaw.contracts.ids import child_run_id
 from xclaw.contracts.messages import Origin
+from xclaw.contracts.team_events import MailSent
 from xclaw.contracts.teams import Seat
 from xclaw.runtime.children import Children
 from xclaw.runtime.mail import as_message

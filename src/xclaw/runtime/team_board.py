@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from xclaw.contracts.errors import ToolFailed
-from xclaw.contracts.events import BoardChange, BoardChanged
+from xclaw.contracts.team_events import BoardChange, BoardChanged
 from xclaw.contracts.teams import TeamTask
 from xclaw.loop.state import RunState
 

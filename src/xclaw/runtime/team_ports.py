@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from xclaw.contracts.errors import SpawnRefused
-from xclaw.contracts.events import MailSent
+from xclaw.contracts.team_events import MailSent
 from xclaw.contracts.teams import Seat, TeamTask, Waited
 from xclaw.loop.exchange import Exchange
 from xclaw.loop.state import RunState, fold

@@ -74,8 +74,7 @@ class SmallModelCoaching:
         if is_coordinator(names):
             return tuple(name for name in names if name in PHASE_TOOLS)
         if not agent.orchestrator:
-            offered = (*WORKER_TOOLS, *(("shell",) if "shell" in (agent.tools or ()) else ()))
-            return tuple(name for name in names if name in offered)
+            return tuple(name for name in names if name in _offered(agent))
         usable = {"delegate"}
         if _IN_A_LINE.search(request):
             usable.add("pipeline")
@@ -120,6 +119,13 @@ class SmallModelCoaching:
         if missing and handing_out and set(missing) <= set(roster):
             return action_schema(handing_out, None, agents=missing[:1], ends=False)
         return action_schema(specs, final, agents=roster, delivered=standing.delivered)
+
+
+def _offered(agent: Agent) -> tuple[str, ...]:
+    """An explorer reports in a few lines: offered to deliver a file, it would write one for minutes."""
+    if agent.name == "explorer":
+        return ("view_file",)
+    return (*WORKER_TOOLS, "shell") if "shell" in (agent.tools or ()) else WORKER_TOOLS
 
 
 def missing_parts(standing: Standing) -> tuple[str, ...]:

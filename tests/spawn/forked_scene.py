@@ -130,7 +130,7 @@ def _services(
         agents=agents,
         tools=tools,
         workspaces=workspaces,
-        launchers={"local": LocalLauncher(), "forked": ForkedLauncher()},
+        launchers={"local": LocalLauncher(), "teammate": LocalLauncher(), "forked": ForkedLauncher()},
         coaching=SmallModelCoaching(),
         settings=wishes.settings,
         owner=wishes.owner,

@@ -22,7 +22,6 @@ from xclaw.contracts.events import (
     Compacted,
     Entry,
     Event,
-    MailSent,
     MessageAdded,
     ModelAnswered,
     NotificationQueued,
@@ -34,10 +33,10 @@ from xclaw.contracts.events import (
     ToolCallStarted,
     TurnStarted,
     Warned,
-    WorkflowNoted,
 )
 from xclaw.contracts.ids import child_run_id, task_id_from
 from xclaw.contracts.results import Result
+from xclaw.contracts.team_events import BoardChanged, MailSent
 from xclaw.contracts.usage import Usage
 from xclaw.contracts.workflows import WorkflowNoted
 from xclaw.contracts.workspaces import Workspace
@@ -46,6 +45,7 @@ from xclaw.runtime.children import session_of
 from xclaw.runtime.gate import tree_path
 from xclaw.runtime.hosted_runs import HostedRun, Misbehaved
 from xclaw.runtime.orders import child_order, started_event
+from xclaw.runtime.post import team_mates
 from xclaw.runtime.services import Services
 from xclaw.runtime.tree import Node, Tree
 from xclaw.runtime.wire import same_event
@@ -104,6 +104,10 @@ class Checks:
                 _check_artifact(node, run.workspace, event)
             case NotificationQueued():
                 _refuse_if(node.parent is None or event.parent_run_id != node.parent.run_id, event)
+            case BoardChanged():
+                _refuse_if(
+                    all(s.call_id != event.team_call_id for s in node.log.state.children.values()), event
+                )
             case RunResumed():
                 _refuse_if(node is self.top or event.owner != self.services.owner, event)
             case (
@@ -185,6 +189,9 @@ class Checks:
 
     def _check_mail(self, node: Node, event: MailSent, children: Collection[str]) -> None:
         above = node.parent.run_id if node.parent else ""
+        if event.origin == "notification" and event.to_run_id in team_mates(node):
+            self.messages.add(event.mail_id)
+            return
         if event.to_run_id not in children and (event.to_run_id != above or event.origin == "agent"):
             raise Misbehaved("it wrote to a run that is neither its child nor its parent")
         self.messages.add(event.mail_id)

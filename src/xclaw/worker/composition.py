@@ -107,7 +107,7 @@ def _services(line: RuntimeLine, begin: Begin, journal: LineJournal, environment
         agents=agents,
         tools=tools,
         workspaces=workspaces,
-        launchers={"local": LocalLauncher(), "forked": ForkedLauncher()},
+        launchers={"local": LocalLauncher(), "teammate": LocalLauncher(), "forked": ForkedLauncher()},
         coaching=SmallModelCoaching(),
         settings=begin.settings,
         owner=begin.owner,

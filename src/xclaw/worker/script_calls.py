@@ -123,9 +123,12 @@ class ScriptCalls:
         return pointer.path
 
     async def _delegate(self, fields: Mapping[str, object]) -> dict[str, object]:
-        agent = self._parts.agent
-        if not agent.orchestrator and "delegate" not in (agent.tools or ()):
-            raise SpawnRefused(f"{agent.name} may not hand work out: give it the tool `delegate`")
+        started = self._parts.state.started_event
+        if started is None or "delegate" not in started.tools:
+            raise SpawnRefused(
+                f"{self._parts.agent.name} may not hand work out: its agent has not the tool `delegate`, or "
+                "it is at the limit of depth"
+            )
         name, text = _text(fields, "agent"), _text(fields, "text")
         self._delegations += 1
         key = hashlib.sha256(f"{name}\0{text}".encode("utf-8", "replace")).hexdigest()[:12]

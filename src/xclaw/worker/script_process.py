@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import DEVNULL, Process
 from collections import deque
 from contextlib import suppress
 from typing import Any, cast
@@ -27,21 +27,42 @@ DRAIN_S = 1.0
 """How long the outputs of a script that has ended are read."""
 
 
-class _Tail:
-    """The last of what a pipe brought."""
+class _Output(asyncio.Protocol):
+    """The last of what a pipe brought. A pipe of its own: asyncio's would have the script's end wait for
+    whoever else holds it open."""
 
     def __init__(self) -> None:
+        self.over = asyncio.get_running_loop().create_future()
         self._chunks: deque[bytes] = deque()
         self._size = 0
+        self._transport: asyncio.BaseTransport | None = None
 
-    def feed(self, chunk: bytes) -> None:
-        self._chunks.append(chunk)
-        self._size += len(chunk)
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._chunks.append(data)
+        self._size += len(data)
         while self._size - len(self._chunks[0]) > TAIL_BYTES:
             self._size -= len(self._chunks.popleft())
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.over.done():
+            self.over.set_result(None)
+
     def text(self) -> str:
         return b"".join(self._chunks)[-TAIL_BYTES:].decode("utf-8", "replace").strip()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+
+async def _output() -> tuple[_Output, int]:
+    """What is read, and the descriptor to write to, which is the caller's to close."""
+    reading, writing = os.pipe()
+    _, output = await asyncio.get_running_loop().connect_read_pipe(_Output, os.fdopen(reading, "rb"))
+    return output, writing
 
 
 async def run_script(live: Live, command: tuple[str, ...]) -> Ending:
@@ -49,6 +70,7 @@ async def run_script(live: Live, command: tuple[str, ...]) -> Ending:
 
     Raises `JournalError`.
     """
+    (out, out_end), (err, err_end) = await _output(), await _output()
     ours, theirs = socket.socketpair()
     try:
         process = await asyncio.create_subprocess_exec(
@@ -56,8 +78,8 @@ async def run_script(live: Live, command: tuple[str, ...]) -> Ending:
             "-u",
             *command,
             stdin=DEVNULL,
-            stdout=PIPE,
-            stderr=PIPE,
+            stdout=out_end,
+            stderr=err_end,
             pass_fds=(theirs.fileno(),),
             env={**os.environ, DESCRIPTOR: str(theirs.fileno())},
         )
@@ -66,26 +88,31 @@ async def run_script(live: Live, command: tuple[str, ...]) -> Ending:
         return Ending("error", reason=f"the script {command[0]!r} could not be started: {failure}")
     finally:
         theirs.close()
-    out, err, calls = _Tail(), _Tail(), ScriptCalls(live)
+        os.close(out_end)
+        os.close(err_end)
+    calls = ScriptCalls(live)
     loop = asyncio.get_running_loop()
-    exiting = loop.create_task(process.wait())
-    answering = loop.create_task(_answer(ours, calls))
-    reading = [
-        loop.create_task(_collect(process.stdout, out)),
-        loop.create_task(_collect(process.stderr, err)),
-    ]
+    exiting, answering = loop.create_task(process.wait()), loop.create_task(_answer(ours, calls))
     try:
         # It ends by exiting or by a call that cannot be answered; hanging up alone is neither.
         await asyncio.wait([exiting, answering], return_when=asyncio.FIRST_COMPLETED)
-        if answering.done() and not answering.cancelled() and not _hung_up(answering):
+        if answering.done() and not _hung_up(answering):
             _kill(process)
         await asyncio.wait([exiting])
-        await asyncio.wait([answering, *reading], timeout=DRAIN_S)
+        # What it left in the background may hold its outputs and its line open.
+        await asyncio.wait([answering, out.over, err.over], timeout=DRAIN_S)
     finally:
         _kill(process)
-        await to_the_end(_over([exiting], [answering, *reading]))
+        answering.cancel()
+        await to_the_end(_all_done(exiting, answering))
+        out.close()
+        err.close()
     fault = "" if answering.cancelled() else answering.result()
     return _ending(live, process, calls, fault, (out.text(), err.text()))
+
+
+async def _all_done(*tasks: asyncio.Task[Any]) -> None:
+    await asyncio.wait(tasks)
 
 
 def _hung_up(answering: asyncio.Task[str]) -> bool:
@@ -96,19 +123,6 @@ def _kill(process: Process) -> None:
     if process.returncode is None:
         with suppress(ProcessLookupError):
             process.kill()
-
-
-async def _over(ending: list[asyncio.Task[int]], open_ends: list[asyncio.Task[Any]]) -> None:
-    """What the script left in the background may hold its outputs open: they are not read any more."""
-    for task in open_ends:
-        task.cancel()
-    await asyncio.wait([*ending, *open_ends])
-
-
-async def _collect(pipe: asyncio.StreamReader | None, tail: _Tail) -> None:
-    assert pipe is not None
-    while chunk := await pipe.read(65_536):
-        tail.feed(chunk)
 
 
 async def _answer(ours: socket.socket, calls: ScriptCalls) -> str:

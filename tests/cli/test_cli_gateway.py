@@ -85,6 +85,7 @@ def test_a_security_question_goes_to_the_skeptic_who_remembers_it(play: Callable
             assert "还有越权风险。" in await said(chat, FOLLOW_UP)
             assert "SQL 注入漏洞" in body(provider, 1)
             assert "发现高危漏洞" in body(provider, 1)
+            assert "security (skeptic)  yes, by" in await said(chat, "/route 有没有 SQL 注入漏洞？")
             team = await said(chat, "/team")
             assert "skeptic  2 messages" in team
             chat.type("/quit")

@@ -38,19 +38,17 @@ def task_line(row: Mapping[str, object]) -> str:
     )
 
 
-def route_lines(explanation: object, depth: int = 0) -> list[str]:
-    """What the router says of a message, field by field."""
-    indent = "  " * depth
-    if not isinstance(explanation, Mapping):
-        return [f"{indent}{one_line(str(explanation), 300)}"]
-    lines: list[str] = []
-    for name, value in cast("Mapping[str, object]", explanation).items():
-        if isinstance(value, Mapping | list | tuple):
-            lines.append(f"{indent}{one_line(name, 40)}:")
-            for item in cast("Sequence[object]", [value] if isinstance(value, Mapping) else value):
-                lines += route_lines(item, depth + 1)
-        elif value not in ("", None):
-            lines.append(f"{indent}{one_line(name, 40)}: {one_line(str(value), 300)}")
+def route_lines(explained: Mapping[str, object]) -> list[str]:
+    """Who would answer a message and why, then what each rule made of it."""
+    lines = [f"{one_line(str(explained['agent']), 40)}: {one_line(str(explained['reason']), 300)}"]
+    for rule in cast("Sequence[Mapping[str, object]]", explained["considered"]):
+        if rule["matched"]:
+            words = cast("Sequence[str]", rule["words"])
+            verdict = f"yes, by {one_line(', '.join(words), 200)}"
+        else:
+            verdict = f"no: {one_line(str(rule['why_not']), 200)}"
+        name, agent = one_line(str(rule["rule"]), 40), one_line(str(rule["agent"]), 40)
+        lines.append(f"    {name} ({agent})  {verdict}")
     return lines
 
 

@@ -72,6 +72,10 @@ class Membership(Protocol):
 class TeamLead(Protocol):
     """The side of the call that made the team."""
 
+    def assembled(self) -> None:
+        """Everybody who can be is there: from now on a parallel team is done when all have answered."""
+        ...
+
     async def turn(self, run_id: str, number: int, text: str = "") -> str:
         """Have a member of a round-robin team take its turn, and what it answers; empty when it has ended.
 

@@ -67,11 +67,15 @@ async def work(plan: Plan, inputs: tuple[Pointer, ...], spawn: Spawn) -> dict[st
 
 
 async def _at_once(plan: Plan, inputs: tuple[Pointer, ...], spawn: Spawn) -> dict[str, Said]:
-    """All start in one step, so that nobody can be done before everybody is there."""
-    tasks = {seat: _task(plan, seat, inputs, _PARALLEL) for seat in plan.seats}
-    started = {seat: await _start(spawn, task) for seat, task in tasks.items()}
+    started: dict[Seat, str] = {}
+    running: dict[Seat, asyncio.Task[Result]] = {}
     async with asyncio.TaskGroup() as group:
-        running = {seat: group.create_task(attempt(spawn, task)) for seat, task in tasks.items()}
+        for seat in plan.seats:
+            task = _task(plan, seat, inputs, _PARALLEL)
+            started[seat] = await _start(spawn, task)
+            running[seat] = group.create_task(attempt(spawn, task))
+        if any(started.values()):
+            spawn.team().assembled()
     return {seat.label: _said(spawn, started[seat], task.result()) for seat, task in running.items()}
 
 

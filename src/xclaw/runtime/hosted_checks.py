@@ -145,7 +145,7 @@ class Checks:
     def _check_spawn(self, node: Node, event: ChildSpawned) -> None:
         task, settings = event.task, self.tree.settings
         agent = self.services.agents.get(task.agent)
-        if agent is None or agent.name != task.agent or task.seat is not None:
+        if agent is None or agent.name != task.agent or (task.seat and task.seat.member != task.key):
             raise Misbehaved(f"it started an agent that it may not start: {task.agent[:80]!r}")
         names = (
             event.child_run_id == child_run_id(node.run_id, event.call_id, task.key)

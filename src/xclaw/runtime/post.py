@@ -10,6 +10,7 @@ from xclaw.contracts.teams import Seat
 from xclaw.runtime.children import Children
 from xclaw.runtime.mail import as_message
 from xclaw.runtime.team import Team
+from xclaw.runtime.tree import Node
 
 LEAD = ("lead", "parent")
 EVERYBODY = ("all", "everybody", "everyone", "team", "*")
@@ -70,6 +71,15 @@ def deliver(children: Children, letter: Letter, mail_id: str, text: str) -> None
         tree.mail.keep(mail)
     if letter.sender and children.team is not None:
         children.team.written()
+
+
+def team_mates(node: Node) -> frozenset[str]:
+    """Run ids of a member's team mates, also of those that have not been started yet."""
+    started = node.log.state.started_event
+    if node.parent is None or started is None or started.task is None or started.task.seat is None:
+        return frozenset()
+    lead, call_id, seat = node.parent.run_id, started.parent_call_id, started.task.seat
+    return frozenset(child_run_id(lead, call_id, name) for name in seat.members if name != seat.member)
 
 
 def _meant(children: Children, seat: Seat, word: str) -> list[str] | None:

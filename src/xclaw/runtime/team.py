@@ -42,6 +42,8 @@ class Team:
     call_id: str
     stays_until_dismissed: bool
     """Nobody ends before the lead says so."""
+    is_assembled: bool = False
+    """All who can be are there; until then nobody can be the last to answer, or wait in vain."""
     reason: str = ""
     """Why it was ended: a deadlock."""
     is_over: bool = False
@@ -108,7 +110,7 @@ class Team:
         """See whether anybody can still do something; called when a member stops doing, or ends."""
         for place in self.places.values():
             place.moved.set()
-        if self.is_over:
+        if self.is_over or not self.is_assembled:
             return
         present = [name for name in self.members if not self.outcome(name)]
         places = [self.places[name] for name in present if name in self.places]

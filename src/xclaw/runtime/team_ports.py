@@ -66,6 +66,10 @@ class LeadPort:
             raise SpawnRefused("this call has started no team")
         return self._children.tree.team(self._children.node, self._call_id, seat.strategy)
 
+    def assembled(self) -> None:
+        self._team.is_assembled = True
+        self._team.check()
+
     async def turn(self, run_id: str, number: int, text: str = "") -> str:
         tree = self._children.tree
         self._tell(run_id, number, text)

@@ -54,6 +54,8 @@ class RunStarted:
     """What it may do, narrowed by everybody above it."""
     script: tuple[str, ...] = ()
     """The user's program that the run is, with its arguments."""
+    tree_models: tuple[str, ...] = ()
+    """Of a root: the chain of the agents below it that name none."""
     kind: Literal["run_started"] = "run_started"
 
 

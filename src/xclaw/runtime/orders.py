@@ -158,6 +158,7 @@ def started_event(services: Services, tree: Tree, order: Order, workspace: Works
         output_schema=brought.output_schema,
         permissions=narrowed(order.above or Permissions((services.approvals.desk.base,)), order.agent),
         script=order.agent.script,
+        tree_models=tree.models if order.above is None and order.task is None else (),
     )
 
 

@@ -322,7 +322,7 @@ class Runs:
         own = [entry for entry in entries if entry.address.run_id == row.root_id]
         assert isinstance(started, RunStarted)
         request = RunRequest("", row.session_id, channel=started.channel, dialect=started.dialect)
-        tree = self._tree(request, row.root_id, started.models)
+        tree = self._tree(request, row.root_id, started.tree_models or started.models)
         tree.recall(entries)
         driver = Driver(self._services, tree)
         live = driver.take_up(RunLog(tree.stream, own[0].address, state, len(own)), None)

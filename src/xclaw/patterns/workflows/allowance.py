@@ -39,8 +39,9 @@ class Allowance:
         return Limits(max_tokens=tokens, max_usd=usd)
 
     def give_back(self, limits: Limits, result: Result | None) -> None:
-        """It has ended, and used what its result says."""
+        """It has ended, and used what its result says; at an unknown price, all that it was given."""
         if limits.max_usd is not None:
-            self._usd += (result.spend.cost_usd or 0.0 if result else 0.0) - limits.max_usd
+            cost = result.spend.cost_usd if result else 0.0
+            self._usd += (limits.max_usd if cost is None else cost) - limits.max_usd
         if limits.max_tokens is not None:
             self._tokens += (result.spend.usage.total_tokens if result else 0) - limits.max_tokens

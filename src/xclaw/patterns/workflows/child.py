@@ -313,6 +313,6 @@ def main() -> None:
     threading.Thread(target=line.read_answers, daemon=True).start()
     try:
         _run(cast("str", order["script"]), line, workers, order)
-    except OSError as error:
-        line.say({"refused": f"its interpreter cannot be closed: {error}"})
+    except Exception as error:  # noqa: BLE001 - the last word of the process, whatever went wrong
+        line.say({"refused": f"its interpreter failed: {type(error).__name__}: {str(error)[:200]}"})
     os._exit(0)

@@ -303,10 +303,10 @@ def _agents_of(items: ast.expr, *, may_be_code: bool) -> list[ast.expr | None]:
                     if isinstance(key, ast.Constant) and key.value in ("agent", "name")
                 ]
                 found.append(named[0] if named else None)
-            case ast.Lambda() | ast.Call():
-                pass
-            case ast.Name() if may_be_code:
+            case ast.Name() | ast.Starred():
+                found.append(None)
+            case _ if not may_be_code:
                 found.append(None)
             case _:
-                found.append(None)
+                pass
     return found

@@ -9,6 +9,7 @@ import json
 import math
 import re
 import textwrap
+import unicodedata
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 
@@ -30,6 +31,10 @@ _MODULES: dict[str, tuple[object, tuple[str, ...]]] = {
     ),
     "textwrap": (textwrap, ("dedent", "fill", "indent", "shorten", "wrap")),
 }
+
+
+NEEDED_LATER = (unicodedata,)
+"""What Python itself imports when a name is not ASCII; then there are no imports any more."""
 
 
 def modules() -> dict[str, SimpleNamespace]:

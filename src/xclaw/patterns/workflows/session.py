@@ -1,6 +1,7 @@
 """One run of a script: what its interpreter says is taken for what a stranger says, and answered."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -40,29 +41,41 @@ class ScriptRun:
         return self._report(said)
 
     async def _conversation(self, interpreter: Interpreter) -> Mapping[str, object]:
-        """Answer until it has ended; its last word."""
-        working: set[asyncio.Task[None]] = set()
+        """Answer until it has ended; its last word. What still works then is ended."""
         try:
-            for _ in range(MAX_MESSAGES):
+            async with asyncio.TaskGroup() as group:
+                working: set[asyncio.Task[None]] = set()
+                try:
+                    return await self._last_words(interpreter, group, working)
+                finally:
+                    for task in working:
+                        task.cancel()
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+
+    async def _last_words(
+        self, interpreter: Interpreter, group: asyncio.TaskGroup, working: set[asyncio.Task[None]]
+    ) -> Mapping[str, object]:
+        for _ in range(MAX_MESSAGES):
+            try:
                 said = await interpreter.receive()
                 await asyncio.sleep(0)  # others work too, however fast it talks
                 if said is None:
                     return {"failed": await interpreter.how_it_ended()}
                 if "call" in said:
-                    task = asyncio.get_running_loop().create_task(self._answer(interpreter, said))
+                    task = group.create_task(self._answer(interpreter, said))
                     working.add(task)
                     task.add_done_callback(working.discard)
                 elif (last := self._last_word(said)) is not None:
                     return last
-            return {"failed": f"it said more than {MAX_MESSAGES} things"}
-        except ToolFailed as failure:
-            return {"failed": str(failure)}
-        finally:
-            await _end(working)
+            except ToolFailed as failure:
+                return {"failed": str(failure)}
+        return {"failed": f"it said more than {MAX_MESSAGES} things"}
 
     async def _answer(self, interpreter: Interpreter, said: Mapping[str, object]) -> None:
         answer = await self.calls.answer(said)
-        interpreter.send({"reply": said["call"], **answer})
+        with contextlib.suppress(ToolFailed):  # it does not listen: its own last word is awaited
+            interpreter.send({"reply": said["call"], **answer})
 
     def _last_word(self, said: Mapping[str, object]) -> Mapping[str, object] | None:
         match said:
@@ -133,18 +146,3 @@ def _value(output: str) -> object:
         return cast("object", json.loads(output)) if output[:1] in ("{", "[") else output
     except (ValueError, RecursionError):
         return output
-
-
-async def _end(tasks: set[asyncio.Task[None]]) -> None:
-    """End what still works, all at once, and wait for it even if this is cancelled too."""
-    pending = list(tasks)
-    for task in pending:
-        task.cancel()
-    cancelled: asyncio.CancelledError | None = None
-    while any(not task.done() for task in pending):
-        try:
-            await asyncio.wait(pending)
-        except asyncio.CancelledError as cancel:
-            cancelled = cancel
-    if cancelled is not None:
-        raise cancelled

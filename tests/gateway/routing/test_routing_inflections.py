@@ -18,6 +18,18 @@ from gateway.routing.routing_agents import agent_of
         ("I need my car washed", "orchestrator"),
         ("Documentation needed for utils.py", "writer"),
         ("Is documentation needed for a visa?", "orchestrator"),
+        ("A README for this project please", "writer"),
+        ("The docs should be updated", "writer"),
+        ("Could this class be documented?", "writer"),
+        ("This function needs a docstring", "writer"),
+        ("my patch needs reviewing", "reviewer"),
+        ("This module needs tests", "orchestrator"),
+        ("Can the comments be removed?", "orchestrator"),
+        ("My plant needs water", "orchestrator"),
+        ("users should be able to review products", "orchestrator"),
+        ("我要一份部署手册", "writer"),
+        ("我要写一个爬虫", "orchestrator"),
+        ("我要删除文档", "orchestrator"),
     ],
 )
 def test_a_verb_behind_what_it_is_about_asks_like_one_before_it(text: str, agent: str) -> None:
@@ -42,6 +54,22 @@ def test_a_verb_behind_what_it_is_about_asks_like_one_before_it(text: str, agent
 )
 def test_what_is_to_be_done_first_is_a_step_and_what_the_user_did_is_none(text: str, agent: str) -> None:
     """SPEC B3."""
+    assert agent_of(text) == agent
+
+
+@pytest.mark.parametrize(
+    ("text", "agent"),
+    [
+        ("Turn my notes into a README", "writer"),
+        ("把这些笔记整理成 README", "writer"),
+        ("Explain this function in comments", "writer"),
+        ("Turn this script into a documentation generator", "orchestrator"),
+        ("Convert the README into HTML", "orchestrator"),
+        ("Explain the code in English", "orchestrator"),
+    ],
+)
+def test_what_something_is_turned_into_is_the_object(text: str, agent: str) -> None:
+    """SPEC B2, B3."""
     assert agent_of(text) == agent
 
 

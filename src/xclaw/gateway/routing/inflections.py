@@ -15,6 +15,10 @@ _SUBJECTS = frozenset(
     ("you", "we", "they", "he", "she", "i", "anyone", "anybody", "someone", "that", "which")
 )
 _NEEDED = frozenset(("needed", "wanted", "required"))
+_PLEASE = frozenset(("please", "pls", "plz"))
+_ONE = frozenset(("a", "an", "another", "one", "more", "some"))
+_CAN = frozenset(("can", "could", "should", "would", "may", "must"))
+_DUE = frozenset(("needs", "need", "need to", "should", "must", "have to", "has to"))
 
 
 def base_forms(clause: Clause, place: int, book: RuleBook) -> Iterator[Clause]:
@@ -48,14 +52,39 @@ def wanted_done(clause: Clause, place: int, book: RuleBook) -> Iterator[Clause]:
 def needed_first(clause: Clause, place: int, book: RuleBook) -> Iterator[Clause]:
     """ "Documentation needed for this" as "need documentation for this"."""
     units = clause.units
+    need = next(iter(book.terms.units(("need",))))
+    if place < len(units) and units[place].text in _ONE and any(unit.text in _PLEASE for unit in units):
+        yield replace(clause, units=(*units[:place], need, *units[place:]))
     needed = next((index for index in range(place + 1, len(units)) if units[index].text in _NEEDED), None)
     if needed is None or any(unit.is_any("prepositions") for unit in units[place:needed]):
         return
     if units[place].text.endswith("ing"):
         yield from base_forms(clause, place, book)
     thing = tuple(unit for unit in units[place:needed] if unit.text not in ("is", "are"))
-    need = next(iter(book.terms.units(("need",))))
     yield replace(clause, units=(*units[:place], need, *thing, *units[needed + 1 :]))
+
+
+def due_first(clause: Clause, place: int, book: RuleBook) -> Iterator[Clause]:
+    """ "Can this be documented?", "the docs should be updated", "this needs a docstring" as orders."""
+    units = clause.units
+    asked = place < len(units) and units[place].text in _CAN
+    subject = place + 1 if asked else place
+    if subject >= len(units) or not units[subject].is_any("pronouns", "pointers", "determiners"):
+        return
+    marks = ("be",) if asked else _DUE
+    ends = range(subject + 1, min(len(units), subject + NEAR_UNITS))
+    mark = next((index for index in ends if units[index].text in marks), None)
+    if mark is None:
+        return
+    about, verb = units[subject:mark], mark + 1
+    while verb < len(units) and units[verb].text in ("to", "be", "get"):
+        verb += 1
+    if verb < len(units) and (_is_participle(units[verb]) or units[verb].text.endswith("ing")):
+        for put in base_forms(clause, verb, book):
+            yield replace(clause, units=(*units[:place], put.units[verb], *about, *put.units[verb + 1 :]))
+    elif not asked and units[mark].text in ("needs", "need"):
+        need, to = book.terms.units(("need", "for"))
+        yield replace(clause, units=(*units[:place], need, *units[mark + 1 :], to, *about))
 
 
 def _is_participle(unit: Unit) -> bool:

@@ -37,7 +37,9 @@ def _told_before(clause: Clause) -> Sequence[Unit]:
     """What "it" means: "The README is outdated, please update it"; nothing after another order."""
     units = clause.before
     asks = any(
-        is_verb(unit) and not (index and units[index - 1].is_any("attributive"))
+        is_verb(unit)
+        and not any(name.startswith("topic:") for name in unit.classes)
+        and not (index and units[index - 1].is_any("attributive"))
         for index, unit in enumerate(units)
     )
     return () if asks else units

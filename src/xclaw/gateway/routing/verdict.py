@@ -1,12 +1,11 @@
 """What the rules make of a request: one expert, or nobody in particular; and why not each other rule."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xclaw.gateway.routing.acts import Act, act_of
 from xclaw.gateway.routing.clauses import Clause, clauses_of
-from xclaw.gateway.routing.lexicon import Terms, Tokens, Unit, tokens_of
-from xclaw.gateway.routing.own_text import CODE
+from xclaw.gateway.routing.lexicon import Terms, Tokens, tokens_of
+from xclaw.gateway.routing.readings import Reading, about_code, readings_of
 from xclaw.gateway.routing.request_words import RequestWords, request_words
 from xclaw.gateway.routing.rules import Rule, RuleBook
 
@@ -38,24 +37,11 @@ class Verdict:
     """Without a rule: it is certain that the request is for no single agent."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """A clause with its act, and the rules' words that count in it."""
-
-    clause: Clause
-    act: Act | None
-    topics: tuple[tuple[str, str], ...] = ()
-    """Rule and word."""
-    weak_topics: tuple[tuple[str, str], ...] = ()
-
-
 def judge(text: str, book: RuleBook, is_available: Callable[[str], bool]) -> Verdict:
     """The verdict of the rules on `text`. Bounded time whatever `text` is; never raises."""
     request = request_words(text, book.folding)
     clauses = clauses_of(request, book)
-    about_code = any(map(_about_code, clauses))
-    near_code = about_code or any(map(_points, clauses))
-    readings = [_reading(clause, book, about_code, near_code) for clause in clauses]
+    readings = readings_of(clauses, book)
     general = _not_for_an_expert(request, clauses, readings, book)
     hits = _hits(readings, book)
     found = _own_rule(book, hits, readings, general) or _expert(book, hits, general)
@@ -84,50 +70,8 @@ def _considered(rule: Rule, found: Rule | None, words: tuple[str, ...], general:
     return Considered(rule.name, rule.agent, False, words, why)
 
 
-def _reading(clause: Clause, book: RuleBook, about_code: bool, near_code: bool) -> _Reading:
-    act = act_of(clause, book, book.rules)
-    if act is not None and act.kind != "looking":
-        return _Reading(clause, act)
-    if act is None and _is_statement(clause) and not about_code:
-        return _Reading(clause, act)
-    weak = tuple(_classed(clause, "weak_topic:")) if near_code else ()
-    topics = [*_classed(clause, "topic:"), *(_classed(clause, "code_topic:") if act or near_code else ())]
-    return _Reading(clause, act, tuple(topics), weak)
-
-
-def _classed(clause: Clause, prefix: str) -> Iterator[tuple[str, str]]:
-    """The rule and the word of each unit with a class that begins so."""
-    for unit in clause.units:
-        for name in sorted(unit.classes):
-            if name.startswith(prefix):
-                yield name.removeprefix(prefix), unit.text
-
-
-def _is_statement(clause: Clause) -> bool:
-    """Something is told, not asked."""
-    if clause.question:
-        return False
-    if any(unit.is_any("told") for unit in clause.units):
-        return True
-    first = next((unit for unit in clause.units if not unit.is_any("polite", "joins")), Unit(""))
-    return not clause.chinese and first.is_any("pronouns")
-
-
-def _about_code(clause: Clause) -> bool:
-    return any(unit.is_any("code_nouns") or unit.text == CODE for unit in clause.units)
-
-
-def _points(clause: Clause) -> bool:
-    """ "Is this safe?": a pointer that stands for itself, not in front of a noun."""
-    units = clause.units
-    for index, unit in enumerate(units):
-        if unit.is_any("pointers") and (index + 1 == len(units) or units[index + 1].is_any("after_pointer")):
-            return True
-    return False
-
-
 def _not_for_an_expert(
-    request: RequestWords, clauses: Sequence[Clause], readings: Sequence[_Reading], book: RuleBook
+    request: RequestWords, clauses: Sequence[Clause], readings: Sequence[Reading], book: RuleBook
 ) -> str:
     """Why the request is nothing for a single expert whatever it is about; empty when it may be."""
     if not clauses:
@@ -143,7 +87,7 @@ def _not_for_an_expert(
         return "it has several steps"
     units = [unit for clause in clauses for unit in clause.units]
     elsewhere = next((unit.text for unit in units if unit.is_any("elsewhere")), None)
-    if elsewhere and not any(map(_about_code, clauses)):
+    if elsewhere and not any(map(about_code, clauses)):
         return f"it is about something else: {elsewhere!r}"
     return ""
 
@@ -177,7 +121,7 @@ def _is_definition(clauses: Sequence[Clause]) -> bool:
     )
 
 
-def _steps(readings: Sequence[_Reading]) -> dict[tuple[str, str], str]:
+def _steps(readings: Sequence[Reading]) -> dict[tuple[str, str], str]:
     """The different kinds of work, each with the word that asks for it."""
     steps: dict[tuple[str, str], str] = {}
     for reading in readings:
@@ -187,7 +131,7 @@ def _steps(readings: Sequence[_Reading]) -> dict[tuple[str, str], str]:
     return steps
 
 
-def _is_unknown_step(reading: _Reading) -> bool:
+def _is_unknown_step(reading: Reading) -> bool:
     """ "…, then frobnicate it": it comes after the expert's work, and nobody knows what it is."""
     clause = reading.clause
     if (
@@ -206,7 +150,7 @@ def _is_unknown_step(reading: _Reading) -> bool:
     return bool(rest) and not rest[0].is_any("pronouns", "pointers")
 
 
-def _hits(readings: Sequence[_Reading], book: RuleBook) -> dict[str, tuple[str, ...]]:
+def _hits(readings: Sequence[Reading], book: RuleBook) -> dict[str, tuple[str, ...]]:
     """By rule, the words by which it would take the request, if nothing else stood against it.
 
     Weak words count where no rule has stronger ones.
@@ -227,8 +171,10 @@ def _hits(readings: Sequence[_Reading], book: RuleBook) -> dict[str, tuple[str, 
     return {name: tuple(dict.fromkeys(words)) for name, words in hits.items()}
 
 
-def _drop_covered(hits: dict[str, list[str]], readings: Sequence[_Reading], book: RuleBook) -> None:
+def _drop_covered(hits: dict[str, list[str]], readings: Sequence[Reading], book: RuleBook) -> None:
     """Take away topics that are part of what another rule was asked for by its verb."""
+    if any(reading.clause.sequel and (reading.act or reading.topics) for reading in readings):
+        return
     asked = {reading.act.rule for reading in readings if reading.act is not None}
     for rule in book.rules:
         for name in rule.covers if rule.name in asked else ():
@@ -236,7 +182,7 @@ def _drop_covered(hits: dict[str, list[str]], readings: Sequence[_Reading], book
                 hits[name].clear()
 
 
-def _plain_words(wanted: Terms, unless: Terms | None, readings: Sequence[_Reading]) -> list[str]:
+def _plain_words(wanted: Terms, unless: Terms | None, readings: Sequence[Reading]) -> list[str]:
     found: list[str] = []
     for reading in readings:
         tokens = _tokens(reading.clause)
@@ -253,7 +199,7 @@ def _tokens(clause: Clause) -> Tokens:
 
 
 def _own_rule(
-    book: RuleBook, hits: dict[str, tuple[str, ...]], readings: Sequence[_Reading], general: str
+    book: RuleBook, hits: dict[str, tuple[str, ...]], readings: Sequence[Reading], general: str
 ) -> Rule | None:
     """A rule with plain words: it may also want something made, but only one thing."""
     if len(_steps(readings)) > 1 or general.startswith("it asks"):

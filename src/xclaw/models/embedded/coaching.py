@@ -74,7 +74,7 @@ class SmallModelCoaching:
         if is_coordinator(names):
             return tuple(name for name in names if name in PHASE_TOOLS)
         if not agent.orchestrator:
-            return tuple(name for name in names if name in _offered(agent))
+            return tuple(name for name in names if name in _offered(agent, request))
         usable = {"delegate"}
         if _IN_A_LINE.search(request):
             usable.add("pipeline")
@@ -121,10 +121,11 @@ class SmallModelCoaching:
         return action_schema(specs, final, agents=roster, delivered=standing.delivered)
 
 
-def _offered(agent: Agent) -> tuple[str, ...]:
-    """An explorer reports in a few lines: offered to deliver a file, it would write one for minutes."""
+def _offered(agent: Agent, request: str) -> tuple[str, ...]:
+    """An explorer reports in a few lines: offered to deliver a file, it would write one for minutes, and it
+    would read files that are not there."""
     if agent.name == "explorer":
-        return ("view_file",)
+        return ("view_file",) if "/" in request else ()
     return (*WORKER_TOOLS, "shell") if "shell" in (agent.tools or ()) else WORKER_TOOLS
 
 

@@ -18,6 +18,7 @@ from xclaw.runtime.gate import voided
 from xclaw.runtime.notifications import notification
 from xclaw.runtime.tree import Node
 
+UNBORN = Result("cancelled", reason="the worker ended before it had started this")
 DIED = "the worker ended before it could record this call"
 
 
@@ -95,7 +96,7 @@ class HostedRun:
         state = self.node.log.state
         for run_id, spawned in list(state.children.items()):
             child = runs.get(run_id)
-            result = child.node.result if child is not None else None
+            result = child.node.result if child is not None else UNBORN
             if result is not None and run_id not in state.child_results:
                 told = MessageAdded(notification(spawned, result), "notification")
                 self.node.log.record(ChildEnded(run_id, result), told)

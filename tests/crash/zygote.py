@@ -1,7 +1,8 @@
 """A process that has everything imported and forks a real child for each order, so that hundreds of
 processes can be killed in a minute.
 
-One JSON order per line on stdin, one JSON answer per line on stdout: {"code": exit code, "out": text}.
+One JSON order per line on stdin, one JSON answer per line on stdout: {"code": exit code, "out": text,
+"pid": of the process that it was}.
 """
 
 import asyncio
@@ -66,9 +67,11 @@ def settings_of(order: dict[str, Any]) -> Settings:
         "XCLAW_HOME": str(home),
         "HOME": str(home),
         "OPENAI_API_KEY": "x",
-        "OPENAI_BASE_URL": order["url"],
+        "OPENAI_BASE_URL": order.get("url", "http://127.0.0.1:9/v1"),
     }
-    settings = load_settings(cwd=home, env=env, overrides=Overrides(models=("openai:fake",)))
+    models = (order.get("model", "openai:fake"),)
+    overrides = Overrides(models=models, allow_shell=order.get("allow_shell"))
+    settings = load_settings(cwd=home, env=env, overrides=overrides)
     return replace(settings, workspace=replace(settings.workspace, durable=False))
 
 
@@ -107,7 +110,7 @@ async def run(order: dict[str, Any]) -> str:
                 await (await app.runs.resume(row.run_id)).result() for row in await app.runs.interrupted()
             ]
         else:
-            request = RunRequest(order["text"], "s")
+            request = RunRequest(order["text"], "s", agent=order.get("agent", "orchestrator"))
             handle = await app.runs.start(request)
             die_after(order.get("after_s"))
             results = [await handle.result()]
@@ -139,7 +142,9 @@ def main() -> None:
             out = pipe.read().decode()
         _, status = os.waitpid(pid, 0)
         with suppress(BrokenPipeError):
-            sys.stdout.write(json.dumps({"code": os.waitstatus_to_exitcode(status), "out": out}) + "\n")
+            sys.stdout.write(
+                json.dumps({"code": os.waitstatus_to_exitcode(status), "out": out, "pid": pid}) + "\n"
+            )
             sys.stdout.flush()
 
 

@@ -11,6 +11,7 @@ from xclaw.contracts.events import Event, Warned
 from xclaw.contracts.results import Result
 from xclaw.contracts.spawn import AgentState, Child
 from xclaw.contracts.tasks import Context, Task
+from xclaw.contracts.teams import Membership, TeamLead
 from xclaw.contracts.tools import ToolContext
 from xclaw.workspaces.local import LocalWorkspaces
 from xclaw.workspaces.settings import WorkspaceSettings
@@ -96,6 +97,12 @@ class FunctionSpawn:
         if to not in self._background:
             raise SpawnRefused(f"{to} is no running agent of yours")
         return to, await self._background.pop(to).cancel(reason)
+
+    def membership(self) -> Membership:
+        raise SpawnRefused("you are in no team")
+
+    def team(self) -> TeamLead:
+        raise SpawnRefused("this call has started no team")
 
     def context_tokens(self, context: Context) -> int:
         return {"none": 0, "files": 0, "brief": 100, "fork": 1_000}[context]

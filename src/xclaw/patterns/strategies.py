@@ -129,8 +129,9 @@ async def _start(spawn: Spawn, task: Task) -> str:
 
 def _said(spawn: Spawn, run_id: str, result: Result) -> Said:
     """A member that was woken by mail may have had nothing to change: what it had answered stands."""
-    text = result.text if not result.succeeded or not run_id else ""
-    return Said(result, text or (spawn.team().answer(run_id, UNCHANGED) or plain_output(result)), run_id)
+    if not result.succeeded or not run_id:
+        return Said(result, result.text, run_id)
+    return Said(result, spawn.team().answer(run_id, UNCHANGED) or plain_output(result), run_id)
 
 
 def _spoken(said: Said) -> str:

@@ -13,13 +13,14 @@ from xclaw.patterns.team_tools import TeamTasksTool, WaitForMailTool
 
 
 def pattern_tools(find_artifact: FindArtifact, roster: Mapping[str, str] | None = None) -> dict[str, Tool]:
-    """What an orchestrator hands work out with, and the members of its teams work together with. `roster` (name to description) is told to its model."""
+    """What an orchestrator hands work out with, and the members of its teams work together with. `roster`
+    (name to description) is told to its model."""
     tools: tuple[Tool, ...] = (
         DelegateTool(find_artifact, roster),
         DebateTool(find_artifact),
         PipelineTool(find_artifact),
         CreateTeamTool(find_artifact),
-        SpawnTool(find_artifact),
+        SpawnTool(find_artifact, ("local", "forked")),
         WaitTool(),
         SendMessageTool(),
         StopTool(),

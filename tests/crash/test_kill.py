@@ -118,6 +118,7 @@ class Zygote:
         self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
         answer = json.loads(self.process.stdout.readline())
+        self.last_pid: int = answer["pid"]
         return answer["code"], answer["out"]
 
     def stop(self) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,3 +84,13 @@ def test_every_example_has_a_request_a_script_and_a_line_in_the_readme(name: str
     assert (EXAMPLES / name / "request.txt").is_file()
     assert (EXAMPLES / name / "script.yaml").is_file()
     assert f"| `{name}` |" in (EXAMPLES / "README.md").read_text("utf-8")
+
+
+def test_the_research_squad_writes_to_one_another_and_delivers_a_report() -> None:
+    """G5."""
+    command = [sys.executable, str(EXAMPLES / "research_squad.py")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "explorer to all: Facts" in ran.stdout
+    assert "board: explorer has completed t1" in ran.stdout
+    assert "# SQLite or JSON lines?" in ran.stdout

@@ -21,6 +21,11 @@ def test_the_rules_of_the_page_work(tmp_path: Path) -> None:
     assert agent_of("please draw the schema", asked) == "coder"
     assert agent_of("画一下表结构", asked) == "coder"
     assert agent_of("what is wrong with our data model?", asked) == "coder"
+    assert agent_of("turn this class into an ER diagram", asked) == "coder"
+    assert (
+        agent_of("check the archive", asked) == agent_of("is the archive of the API full?", asked) == "coder"
+    )
+    assert agent_of("is there an archive in the cellar?", asked) == "orchestrator"
     assert agent_of("a unit test for the invoice", asked) == "orchestrator"
 
 

@@ -74,6 +74,10 @@ def test_a_later_file_comes_first(tmp_path: Path) -> None:
         ("[[rules]]\nagent = 'coder'", ("rule 1", "`name` should be a name")),
         ("[[rules]]\nname = 'a'\nwords = ['x']", ("rule 'a'", "`agent` should be a name")),
         ("[[rules]]\nname = 'a'\nagent = 'coder'", ("rule 'a'", "it matches nothing")),
+        (
+            "[[rules]]\nname = 'a'\nagent = 'coder'\nasks = [{verbs = ['x'], behind = ['y']}]",
+            ("rule 'a'", "`behind` needs `objects`"),
+        ),
         ("[[rules]]\nname = 'a'\nagent = 'coder'\nregex = 'x+'", ("rule 'a'", "there is no `regex`")),
         ("[[rules]]\nname = 'a'\nagent = 'coder'\nwords = 'x'", ("rule 'a'", "`words` should be a list")),
         ("[[rules]]\nname = 'a'\nagent = 'coder'\nwords = [1]", ("rule 'a'", "'1' in `words`")),

@@ -171,6 +171,8 @@ def _goes_on(units: Sequence[Unit], first: int, joint: int, begin: int) -> bool:
 
 
 def _begins(units: Sequence[Unit], start: int) -> bool:
+    if units[start].text in ("please", "pls", "plz") and start + 1 == len(units):
+        return False
     if units[start].is_any("negations", "asking"):
         return True
     verb = skip(units, start, "polite")

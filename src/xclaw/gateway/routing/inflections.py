@@ -53,8 +53,18 @@ def needed_first(clause: Clause, place: int, book: RuleBook) -> Iterator[Clause]
     """ "Documentation needed for this" as "need documentation for this"."""
     units = clause.units
     need = next(iter(book.terms.units(("need",))))
-    if place < len(units) and units[place].text in _ONE and any(unit.text in _PLEASE for unit in units):
+    if (
+        place < len(units)
+        and (units[place].text in _ONE or _is_object(units[place]))
+        and any(unit.text in _PLEASE for unit in units)
+    ):
         yield replace(clause, units=(*units[:place], need, *units[place:]))
+    if (
+        place < len(units)
+        and units[place].text.endswith("ing")
+        and any(unit.text == "would" for unit in units)
+    ):
+        yield from base_forms(clause, place, book)
     needed = next((index for index in range(place + 1, len(units)) if units[index].text in _NEEDED), None)
     if needed is None or any(unit.is_any("prepositions") for unit in units[place:needed]):
         return
@@ -85,6 +95,10 @@ def due_first(clause: Clause, place: int, book: RuleBook) -> Iterator[Clause]:
     elif not asked and units[mark].text in ("needs", "need"):
         need, to = book.terms.units(("need", "for"))
         yield replace(clause, units=(*units[:place], need, *units[mark + 1 :], to, *about))
+
+
+def _is_object(unit: Unit) -> bool:
+    return any(name.startswith("object:") for name in unit.classes)
 
 
 def _is_participle(unit: Unit) -> bool:

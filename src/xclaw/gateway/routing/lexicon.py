@@ -99,9 +99,11 @@ def spelled(tokens: Sequence[str]) -> str:
 
 
 def _plurals(tokens: Tokens) -> Iterator[Tokens]:
+    """The plural, and what belongs to it: "the market's"."""
     last = tokens[-1]
     if last[-1] < "a" or last[-1] > "z" or last.endswith("s"):
         return
+    yield (*tokens[:-1], f"{last}'s")
     yield (*tokens[:-1], last + ("es" if last.endswith(("x", "ch", "sh")) else "s"))
     if last.endswith("y"):
         yield (*tokens[:-1], last[:-1] + "ies")

@@ -39,7 +39,7 @@ def _told_before(clause: Clause) -> Sequence[Unit]:
     asks = any(
         is_verb(unit)
         and not any(name.startswith("topic:") for name in unit.classes)
-        and not (index and units[index - 1].is_any("attributive"))
+        and not (index and units[index - 1].is_any("attributive", "questions"))
         for index, unit in enumerate(units)
     )
     return () if asks else units

@@ -13,7 +13,8 @@ LONGEST_WORD = 120
 """A longer run of letters and signs is data."""
 
 _DOCUMENTS = re.compile(
-    r"(?:.*[/\\])?(readme|changelog|contributing|docs?|documentation)(?:\.\w{1,8})?/?\Z", re.I
+    r"(?:.*[/\\])?(readme|changelog|contributing|docs?|documentation)(?:\.\w{1,8}|/(?:[\w.-]+/)*[\w-]+\.(?:md|mdx|rst|adoc))?/?\Z",
+    re.I,
 )
 _EXTENSION = re.compile(
     r".*[\w)\]*]\.(?:py|pyi|ipynb|js|mjs|cjs|jsx|ts|tsx|go|rs|java|kt|scala|c|h|cc|cpp|hpp|cs|rb|php|swift|m|sh|bash|zsh"

@@ -141,7 +141,8 @@ def _book(rules: tuple[Rule, ...], words: Mapping[str, object]) -> RuleBook:
 
 def _spelling(terms: Sequence[tuple[Tokens, str]], known: frozenset[str]) -> Mapping[str, str]:
     spelt = {token for tokens, name in terms if ":" in name for token in tokens if token.isascii()}
-    spelt |= {f"{token}s" for token in spelt} & known
+    spelt.add("please")  # nothing is seen of a request that begins with an unknown word
+    spelt |= {f"{token}s" for token in spelt if not token.endswith("ed")} & known
     return slips(sorted(token for token in spelt if token.isalpha()), known)
 
 

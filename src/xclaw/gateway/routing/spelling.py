@@ -34,7 +34,7 @@ def _slips_of(word: str) -> Iterator[str]:
     if len(word) >= SHORTEST_SWAPPED:
         for index in range(len(word) - 1):
             yield word[:index] + word[index + 1] + word[index] + word[index + 2 :]
-    if len(word) >= SHORTEST_LOST:
+    if len(word) >= SHORTEST_LOST + 2 * word.endswith("s"):  # "modes" are no "models"
         for index in inner:
             yield word[:index] + word[index + 1 :]
             yield word[:index] + word[index] + word[index:]

@@ -54,6 +54,7 @@ from xclaw.store.owners import OwnerLocks
 from xclaw.testing.scripted_model import ScriptedModel
 from xclaw.toolbox import Phases, build_toolbox
 from xclaw.tools.registry import ToolRegistry
+from xclaw.tools.web import web_fetch_tool
 from xclaw.traces.otel_export import BackgroundExport
 from xclaw.workspaces.local import LocalWorkspaces
 
@@ -239,7 +240,7 @@ def _outward_tools(settings: Settings, workspaces: LocalWorkspaces, journal: Sql
     async def find_earlier(run_id: str, session_id: str) -> Mapping[str, Result]:
         return await earlier_results(journal, run_id, session_id)
 
-    return [WorkflowTool(workspaces.find, find_earlier, settings.workflow)]
+    return [WorkflowTool(workspaces.find, find_earlier, settings.workflow), web_fetch_tool(settings.web)]
 
 
 def _phases(settings: Settings) -> Phases:

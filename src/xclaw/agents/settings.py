@@ -36,6 +36,7 @@ class AgentSettings:
     known_tools: tuple[str, ...] = (
         *WORKER_TOOLS,
         "shell",
+        "web_fetch",
         *COORDINATION_TOOLS,
         *PHASE_TOOLS,
         *SCRATCHPAD_TOOLS,

@@ -11,6 +11,7 @@ COUNTERPARTS: Mapping[str, str] = {
     "write": "write_file",
     "ls": "list_dir",
     "bash": "shell",
+    "webfetch": "web_fetch",
     "task": "delegate",
     "agent": "delegate",
 }
@@ -24,7 +25,6 @@ _WITHOUT_COUNTERPART = frozenset(
         "glob",
         "notebookedit",
         "notebookread",
-        "webfetch",
         "websearch",
         "todowrite",
         "todoread",

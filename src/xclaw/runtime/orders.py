@@ -46,6 +46,8 @@ SCRATCHPAD_TOOLS = (
 WORKER_PAD_TOOLS = ("scratchpad_read", "scratchpad_write")
 """Enough to read what one is pointed to and to leave something; each tool costs tokens in every request."""
 MEMORY_TOOLS = ("remember", "recall", "forget", "kb_search")
+OUTWARD_TOOLS = ("shell", "web_fetch")
+"""Of a worker once a rule of the user's names them."""
 MEMBER_TOOLS: Mapping[Strategy, tuple[str, ...]] = {
     "parallel": ("send_message", "wait_for_mail", "team_tasks"),
     "sequential": ("send_message", "team_tasks"),
@@ -196,8 +198,9 @@ def _tool_names(services: Services, agent: Agent, depth: int, seat: Seat | None)
     names = agent.tools
     if names is None:
         names = (*COORDINATION_TOOLS, *FILE_TOOLS) if agent.orchestrator else FILE_TOOLS
-        if names_tool(services.approvals.desk.base.rules, "shell") and not agent.orchestrator:
-            names = (*names, "shell")
+        if not agent.orchestrator:
+            rules = services.approvals.desk.base.rules
+            names = (*names, *(name for name in OUTWARD_TOOLS if names_tool(rules, name)))
         names = (*names, *(SCRATCHPAD_TOOLS if agent.orchestrator else WORKER_PAD_TOOLS))
     names = _with_memory(names, agent)
     if depth >= services.settings.max_depth:

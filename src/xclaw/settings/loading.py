@@ -22,6 +22,7 @@ from xclaw.settings.shape import Key, Shape, dotted, entry_type, field_hints, sh
 from xclaw.settings.sources import USER_FILE, Setting, environment_settings, project_file, read_toml
 from xclaw.settings.values import absolute, converted, redacted
 from xclaw.store.settings import StoreSettings
+from xclaw.tools.web_settings import WebSettings
 from xclaw.traces.settings import TracesSettings
 from xclaw.workspaces.settings import WorkspaceSettings
 
@@ -35,6 +36,7 @@ SECTIONS: dict[str, type] = {
     "runtime": RuntimeSettings,
     "coordinator": CoordinatorSettings,
     "workflow": WorkflowSettings,
+    "web": WebSettings,
     "permissions": PermissionSettings,
     "traces": TracesSettings,
     "gateway": GatewaySettings,
@@ -106,6 +108,7 @@ class Settings:
     runtime: RuntimeSettings
     coordinator: CoordinatorSettings
     workflow: WorkflowSettings
+    web: WebSettings
     permissions: PermissionSettings
     traces: TracesSettings
     gateway: GatewaySettings

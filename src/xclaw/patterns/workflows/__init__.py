@@ -1,1 +1,1 @@
-"""Workflow scripts: orchestration that a model or a user writes down as a short Python script (SPEC D5)."""
+"""Workflow scripts: orchestration that a model or a user writes down as a short Python script."""

@@ -1,4 +1,4 @@
-"""workflow: orchestration as a short Python script, run with no authority of its own (SPEC D5)."""
+"""workflow: orchestration as a short Python script, run with no authority of its own."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from dataclasses import asdict
 
-from benchmarks import commands, context, gateway, memory, overhead, recovery, stream, throughput
+from benchmarks import commands, context, forked, gateway, memory, overhead, recovery, stream, throughput
 from benchmarks.setting import Row, show
 
 ALL = {
@@ -19,6 +19,7 @@ ALL = {
     "recovery": recovery.main,
     "context": context.main,
     "gateway": gateway.main,
+    "forked": forked.main,
     "commands": commands.main,
 }
 ALONE = "--alone"

@@ -20,6 +20,7 @@ from xclaw.worker.script_calls import ScriptCalls, ScriptFailure
 
 TAIL_BYTES = 8_192
 REASON_CHARS = 1_500
+LAST_CHARS = 300
 TEXT_CHARS = 8_000
 
 
@@ -174,8 +175,8 @@ def _ending(live: Live, process: Process, calls: ScriptCalls, fault: str, tails:
     if code == 0:
         return Ending("success", out[-TEXT_CHARS:], "", _summary(live, None, out), pointers)
     how = f"exit code {code}" if code is None or code >= 0 else signal.Signals(-code).name
-    tail = f"; it wrote last:\n{err[-REASON_CHARS:]}" if err else ""
-    return Ending("error", out[-TEXT_CHARS:], f"the script ended with {how}{tail}", None, pointers)
+    last = f": {err.splitlines()[-1][:LAST_CHARS]}; it wrote last:\n{err[-REASON_CHARS:]}" if err else ""
+    return Ending("error", out[-TEXT_CHARS:], f"the script ended with {how}{last}", None, pointers)
 
 
 def _summary(live: Live, data: object, text: str) -> object:

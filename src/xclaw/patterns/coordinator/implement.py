@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.coordination import Coordination, planned_key
+from xclaw.contracts.errors import ToolFailed
 from xclaw.contracts.models import ToolSpec
 from xclaw.contracts.plans import PlannedTask
 from xclaw.contracts.results import Result
@@ -93,12 +94,21 @@ class ImplementTool:
             call.part_ended(task.id, task.agent, BLOCKED)
         else:
             given = {name: progress.results.get(name) or before.results[name] for name in task.depends_on}
-            child = await self._child(task, given, before, context)
-            result = await attempt(context.spawn, child)
+            result = await self._attempt(task, given, before, context)
             progress.results[task.id] = result
             await self._keep(context, f"round-{call.round}-{task.id}.md", report_text(result), task.agent)
             call.part_ended(task.id, task.agent, result.outcome)
         progress.ended[task.id].set()
+
+    async def _attempt(
+        self, task: PlannedTask, given: Mapping[str, Result], before: Coordination, context: ToolContext
+    ) -> Result:
+        """Whatever goes wrong with one task is its result, and never another's."""
+        try:
+            child = await self._child(task, given, before, context)
+        except ToolFailed as failure:  # an input that is not what it was
+            return Result("error", reason=str(failure))
+        return await attempt(context.spawn, child)
 
     async def _child(
         self, task: PlannedTask, given: Mapping[str, Result], before: Coordination, context: ToolContext

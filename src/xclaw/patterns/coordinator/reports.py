@@ -5,6 +5,7 @@ import json
 from collections.abc import Awaitable, Callable
 
 from xclaw.contracts.artifacts import Pointer
+from xclaw.contracts.errors import ToolFailed
 from xclaw.contracts.events import ArtifactDelivered
 from xclaw.contracts.results import Result
 from xclaw.contracts.tools import ToolContext
@@ -52,14 +53,18 @@ async def shown_report(
     }
     if kept:
         record["scratchpad"] = kept
-    elif len(text) > characters:
-        record["whole_report"] = (await _as_file(name, text, context)).path
+    elif len(text) > characters and (pointer := await _as_file(name, text, context)) is not None:
+        record["whole_report"] = pointer.path
     record["report"] = shorten(text, characters)
     return record
 
 
-async def _as_file(name: str, text: str, context: ToolContext) -> Pointer:
-    pointer = await asyncio.to_thread(context.workspace.deliver, name, text.encode("utf-8", "replace"))
+async def _as_file(name: str, text: str, context: ToolContext) -> Pointer | None:
+    """The report as an artifact that can be handed on; None when the disk refuses: its beginning is enough."""
+    try:
+        pointer = await asyncio.to_thread(context.workspace.deliver, name, text.encode("utf-8", "replace"))
+    except (ToolFailed, OSError):
+        return None
     context.record(ArtifactDelivered(pointer, name))
     return pointer
 

@@ -208,7 +208,7 @@ def _services(
         memory_root=settings.memory.root,
         memory=FileMemory(settings.memory, embedder),
         approvals=Approvals(_desk(settings, journal, workspaces, toolbox, agents)),
-        workers={"forked": _forked(settings, toolbox, [*outward, *given])},
+        workers={"forked": _forked(settings, toolbox, given)},
     )
 
 
@@ -235,7 +235,7 @@ def _knowing(settings: AgentSettings, tools: Sequence[Tool]) -> AgentSettings:
 
 
 def _outward_tools(settings: Settings, workspaces: LocalWorkspaces, journal: SqliteJournal) -> list[Tool]:
-    """Tools that always work in this process, also for runs whose loop is in another."""
+    """Tools that reach beyond their run's own files."""
 
     async def find_earlier(run_id: str, session_id: str) -> Mapping[str, Result]:
         return await earlier_results(journal, run_id, session_id)
@@ -248,13 +248,15 @@ def _phases(settings: Settings) -> Phases:
 
 
 def _forked(settings: Settings, toolbox: ToolRegistry, own: Sequence[Tool]) -> WorkerKind:
-    """Workers get an allow-listed environment and the settings of workspaces: no key is in either. Tools
-    that were given in Python stay in this process."""
+    """Workers get an allow-listed environment and the settings of their tools: no key is in either. Tools
+    that were given in Python stay in this process, and so does `workflow`, which reads the journal."""
     fork = ForkSettings(allowed_environment(os.environ))
-    there = frozenset(toolbox.names()) - {tool.spec.name for tool in own}
+    there = frozenset(toolbox.names()) - {"workflow", *(tool.spec.name for tool in own)}
     setup: dict[str, object] = {
         "workspace": msgspec.to_builtins(settings.workspace),
         "memory": msgspec.to_builtins(settings.memory),
+        "web": msgspec.to_builtins(settings.web),
+        "coordinator": msgspec.to_builtins(settings.coordinator),
     }
     return WorkerKind(lambda: start_forked(fork), there, setup)
 

@@ -123,6 +123,8 @@ def started_event(services: Services, tree: Tree, order: Order, workspace: Works
     dialect = _dialect_name(services, tree, model)
     brought = order.brought
     tools = _tool_names(services, order.agent, order.depth, order.task.seat if order.task else None)
+    if order.agent.tools is None:
+        tools = _where_it_runs(services, order, tools)
     if is_coached(model, dialect):
         tools = services.coaching.tools(order.agent, tools, order.text)
         instructions = services.coaching.brief(order.agent, services.agents.roster())
@@ -208,6 +210,13 @@ def _tool_names(services: Services, agent: Agent, depth: int, seat: Seat | None)
     if seat is not None:
         names = (*names, *(name for name in MEMBER_TOOLS[seat.strategy] if name not in names))
     return tuple(services.tools.select(names))
+
+
+def _where_it_runs(services: Services, order: Order, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Of the tools that it has without naming any, those that there are in its process."""
+    isolation = (order.task.isolation if order.task else None) or order.agent.isolation
+    worker = services.workers.get(isolation)
+    return names if worker is None else tuple(name for name in names if name in worker.tools)
 
 
 def _with_memory(names: tuple[str, ...], agent: Agent) -> tuple[str, ...]:

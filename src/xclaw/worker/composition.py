@@ -11,11 +11,14 @@ from xclaw.agents.registry import AgentRegistry
 from xclaw.contracts.events import Address, Entry
 from xclaw.contracts.workers import WorkerKind
 from xclaw.loop.state import RunState, fold
+from xclaw.memory.keeping import pad_keeper
 from xclaw.memory.meaning import embedder_of
 from xclaw.memory.memory import FileMemory
+from xclaw.memory.scratchpad import FileScratchpad
 from xclaw.memory.settings import MemorySettings
 from xclaw.memory.toolset import stored_tools
 from xclaw.models.embedded.coaching import SmallModelCoaching
+from xclaw.patterns.coordinator.settings import CoordinatorSettings
 from xclaw.runtime.approvals import Desk
 from xclaw.runtime.assembly import Live
 from xclaw.runtime.driver import Driver
@@ -28,7 +31,9 @@ from xclaw.runtime.wire import Begin, Want
 from xclaw.spawn.forked import ForkedLauncher
 from xclaw.spawn.forked_process import ForkSettings, start_forked
 from xclaw.spawn.local import LocalLauncher
-from xclaw.toolbox import build_toolbox
+from xclaw.toolbox import Phases, build_toolbox
+from xclaw.tools.web import web_fetch_tool
+from xclaw.tools.web_settings import WebSettings
 from xclaw.worker.line import RuntimeLine
 from xclaw.worker.proxies import (
     LineApprovals,
@@ -50,6 +55,8 @@ class Setup:
 
     workspace: WorkspaceSettings
     memory: MemorySettings
+    web: WebSettings = WebSettings()
+    coordinator: CoordinatorSettings = CoordinatorSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +90,9 @@ def _services(line: RuntimeLine, begin: Begin, journal: LineJournal, environment
     agents = AgentRegistry(begin.agents)
     workspaces = LocalWorkspaces(setup.workspace)
     embedder = embedder_of(setup.memory.meaning, setup.memory.embedder_threads)
-    tools = build_toolbox(workspaces.find, agents.roster(), stored_tools(setup.memory, embedder))
+    own = [*stored_tools(setup.memory, embedder), web_fetch_tool(setup.web)]
+    phases = Phases(setup.coordinator, pad_keeper(FileScratchpad(setup.memory)))
+    tools = build_toolbox(workspaces.find, agents.roster(), own, phases)
     settings = ForkSettings(environment)
     forked = WorkerKind(lambda: start_forked(settings), frozenset(tools.names()), begin.setup)
 

@@ -14,7 +14,7 @@ from xclaw.agents.registry import AgentRegistry
 from xclaw.contracts.agents import Agent
 from xclaw.contracts.events import ChildEnded, ChildSpawned, Entry, NotificationQueued, RunEnded, RunStarted
 from xclaw.contracts.messages import AssistantMessage, UserMessage
-from xclaw.contracts.models import ModelProfile, ModelRequest
+from xclaw.contracts.models import Model, ModelProfile, ModelRequest
 from xclaw.contracts.results import Result
 from xclaw.contracts.tools import Tool
 from xclaw.contracts.usage import Spend
@@ -83,6 +83,8 @@ class Wishes:
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     module: str = "xclaw.worker"
     owner: str = "test"
+    model: Model | None = None
+    """In place of the one that answers by a function."""
 
 
 @asynccontextmanager
@@ -123,7 +125,7 @@ def _services(
         "workspace": msgspec.to_builtins(workspace),
         "memory": msgspec.to_builtins(memory),
     }
-    model = FunctionModel(answer, profile=wishes.profile)
+    model = wishes.model or FunctionModel(answer, profile=wishes.profile)
     return Services(
         journal=journal,
         models=lambda chain: model,

@@ -72,7 +72,7 @@ OTHER = {"run": "r0000", "root": "r0000", "parent": "", "session": "another"}
 TASK = {"agent": "victim", "text": "t", "mode": "delegate", "key": "0", "isolation": "forked"}
 
 
-def spawned(pipe: Pipe, asks: bool = False, **fields: Any) -> dict[str, str]:
+def spawned(pipe: Pipe, asks: bool = False, **fields: Any) -> dict[str, Any]:
     """A child whose names are in order; answers its place."""
     if asks:
         pipe.say(type="want", id=9, what="admit", run=pipe.place["run"], agent="victim", text="t")
@@ -80,28 +80,28 @@ def spawned(pipe: Pipe, asks: bool = False, **fields: Any) -> dict[str, str]:
     run_id = child_run_id(pipe.place["run"], "c", "0")
     task_id = task_id_from(run_id)
     session = delegate_session(pipe.place["session"], "victim", task_id)
-    child = {
+    child: dict[str, Any] = {
         "call_id": "c",
         "child_run_id": run_id,
         "child_session_id": session,
         "task_id": task_id,
         "task": TASK,
     }
-    pipe.event("child_spawned", **{**child, **fields})
+    pipe.event("child_spawned", None, 0, **{**child, **fields})
     return {**pipe.place, "run": run_id, "parent": pipe.place["run"], "session": session}
 
 
 def started(pipe: Pipe, **fields: Any) -> None:
     """A child that begins with the first event of its parent, or worse."""
     place = spawned(pipe, asks=True)
-    first = {key: value for key, value in pipe.entries[0]["event"].items() if key != "kind"}
+    first: dict[str, Any] = {key: value for key, value in pipe.entries[0]["event"].items() if key != "kind"}
     pipe.event("run_started", place, 1, **{**first, "depth": 2, **fields})
 
 
 def answered(pipe: Pipe, **fields: Any) -> None:
     reply = pipe.ask()["reply"]
     told = {key: reply[key] for key in ("message", "usage", "model", "finish", "cost_usd")}
-    pipe.event("model_answered", **{"turn": 1, "duration_s": 0.1, **told, **fields})
+    pipe.event("model_answered", None, 0, **{"turn": 1, "duration_s": 0.1, **told, **fields})
 
 
 def run(name: str, pipe: Pipe) -> None:

@@ -18,20 +18,15 @@ from forked_scene import (
     local,
     results,
     shell,
-    started,
     turns,
 )
 
 from xclaw.contracts.agents import Limits
-from xclaw.contracts.approvals import Answer
 from xclaw.contracts.events import (
-    ApprovalAsked,
     AttemptFailed,
     ChildSpawned,
     Entry,
-    MessageAdded,
     ModelAnswered,
-    RunEnded,
     RunResumed,
     RunStarted,
     TextDelta,
@@ -39,7 +34,6 @@ from xclaw.contracts.events import (
 )
 from xclaw.contracts.models import ModelProfile, ModelRequest
 from xclaw.contracts.permissions import Rules
-from xclaw.runtime.permissions import PermissionSettings
 from xclaw.runtime.runs import RunRequest
 from xclaw.runtime.settings import RuntimeSettings
 from xclaw.testing.script_files import ScriptedCall, ScriptedReply
@@ -224,91 +218,6 @@ def test_the_number_of_runs_is_limited_over_all_processes(tmp_path: Path) -> Non
                 if isinstance(e.event, ToolCallEnded) and "limit of 6 runs" in e.event.content
             ]
             assert len(refused) == 12 - 5
-
-    asyncio.run(main())
-
-
-def test_a_question_goes_to_the_user_and_exactly_that_call_runs(tmp_path: Path) -> None:
-    """J2 from another process: who asks is told, siblings go on, the answer counts once."""
-
-    async def answer(request: ModelRequest) -> str | ScriptedReply:
-        if request.agent == "boss":
-            calls = [ScriptedCall(name="delegate", arguments={"agent": a, "task": f"Do your part, {a}"})
-                     for a in ("asker", "other")]  # fmt: skip
-            return "Over." if turns(request) else ScriptedReply(calls=tuple(calls))
-        if request.agent == "asker" and not turns(request):
-            return shell("echo ran >> log.txt")
-        return DONE
-
-    async def main() -> None:
-        agents = [BOSS, forked("asker", "shell"), forked("other")]
-        async with forked_scene(tmp_path, answer, Wishes(agents)) as scene, asyncio.timeout(WAIT_S):
-            asked: asyncio.Queue[ApprovalAsked] = asyncio.Queue()
-            other = asyncio.Event()
-
-            def note(entry: Entry) -> None:
-                if isinstance(entry.event, ApprovalAsked):
-                    asked.put_nowait(entry.event)
-                if isinstance(entry.event, RunEnded) and entry.address.parent_id:
-                    other.set()
-
-            scene.runs.subscribe(note)
-            handle = await scene.runs.start(RunRequest("go", "s", "boss"))
-            question = await asked.get()
-            assert question.path == ("boss", "asker")
-            await other.wait()
-            await scene.runs.approvals.answer(question.approval_id, Answer("once"), by="owner")
-            await handle.result()
-            entries = await scene.entries(handle.root_id)
-            check_journal(entries)
-            assert results(entries)["asker"].outcome == "success"
-            assert [path.read_text() for path in tmp_path.rglob("log.txt")] == ["ran\n"]
-
-    asyncio.run(main())
-
-
-def test_unattended_a_question_is_denied_in_the_worker_too(tmp_path: Path) -> None:
-    async def answer(request: ModelRequest) -> str | ScriptedReply:
-        return DONE if turns(request) else shell("echo ran > log.txt")
-
-    async def main() -> None:
-        wishes = Wishes([forked("asker", "shell")], permissions=PermissionSettings(approval_timeout_s=0.05))
-        async with forked_scene(tmp_path, answer, wishes) as scene:
-            entries = await ended(scene, RunRequest("go", "s", "asker"))
-            assert "nobody answered" in content(entries, "shell")
-            assert not list(tmp_path.rglob("log.txt"))
-
-    asyncio.run(main())
-
-
-def test_what_is_said_to_a_worker_is_read_at_its_next_turn(tmp_path: Path) -> None:
-    first_turn, steered = asyncio.Event(), asyncio.Event()
-
-    async def answer(request: ModelRequest) -> str | ScriptedReply:
-        if request.agent == "boss":
-            if turns(request) == 1:
-                await first_turn.wait()
-            steps = (
-                call("spawn", agent="worker", prompt="Begin with something"),
-                call("send_message", to="worker", message="Use the letter B"),
-                call("wait"),
-                "Over.",
-            )
-            if turns(request) == 2:
-                steered.set()
-            return steps[turns(request)]
-        if turns(request) == 0:
-            first_turn.set()
-            await steered.wait()
-            return call("list_dir", path=".")
-        return DONE.replace("it", started(request)[:40])
-
-    async def main() -> None:
-        async with forked_scene(tmp_path, answer, Wishes([BOSS, forked("worker", "list_dir")])) as scene:
-            entries = await ended(scene, RunRequest("go", "s", "boss"))
-            told = [e for e in entries if isinstance(e.event, MessageAdded) and e.address.parent_id]
-            assert [e.event.text for e in told if isinstance(e.event, MessageAdded)] == ["Use the letter B"]
-            assert "letter B" in str(results(entries)["worker"].summary_data)
 
     asyncio.run(main())
 

@@ -24,7 +24,11 @@ def test_a_forked_lead_has_its_team_in_its_own_process(tmp_path: Path) -> None:
             case "boss", 0:
                 return call("delegate", agent="lead", task="Count the herons with your team.")
             case "lead", 0:
-                arguments = {"name": "squad", "agents": ["left", "right"], "goal": "Count the herons."}
+                arguments: dict[str, object] = {
+                    "name": "squad",
+                    "agents": ["left", "right"],
+                    "goal": "Count the herons.",
+                }
                 return ScriptedReply(calls=(ScriptedCall(name="create_team", arguments=arguments),))
             case "left", 0:
                 return call("team_tasks", action="add", text="Count")

@@ -5,14 +5,14 @@ import os
 import socket
 import sys
 
-from xclaw.contracts.events import Entry, TextDelta
+from xclaw.contracts.events import Entry
 from xclaw.loop.loop import run_loop
 from xclaw.loop.parts import Ending
 from xclaw.runtime.assembly import Live
 from xclaw.runtime.collector import collect_less_often
 from xclaw.runtime.driver import Driver
 from xclaw.runtime.scopes import enter_scope
-from xclaw.runtime.wire import WIRE_VERSION, Begin, Delta, Ended, Past, Steer, Stop
+from xclaw.runtime.wire import WIRE_VERSION, Begin, Ended, Past, Steer, Stop
 from xclaw.spawn.forked_process import MAX_LINE
 from xclaw.worker.composition import Told, compose
 from xclaw.worker.line import RuntimeLine
@@ -62,7 +62,6 @@ class _Worker:
     async def work(self) -> None:
         line, live, driver = self._line, self._live, self._driver
         enter_scope(driver.services, driver.tree, live.node)
-        driver.tree.stream.subscribe(self._show)
         loop = asyncio.get_running_loop()
         driving = loop.create_task(self._drive())
         line.on_steer = self._steer
@@ -95,10 +94,6 @@ class _Worker:
         await live.children.end_all(driver.tree.cancelled or f"its parent ended: {ending.outcome}")
         await live.node.log.durable()
         return ending
-
-    def _show(self, entry: Entry) -> None:
-        if isinstance(entry.event, TextDelta):
-            self._line.send(Delta(run=entry.address.run_id, text=entry.event.text))
 
     def _steer(self, steer: Steer) -> None:
         self._live.children.steer(steer.message)

@@ -25,7 +25,7 @@ from xclaw.runtime.driver import Driver
 from xclaw.runtime.grants import GrantFile
 from xclaw.runtime.ledger import TreeLedger
 from xclaw.runtime.services import Services
-from xclaw.runtime.stream import RunLog, TreeStream
+from xclaw.runtime.stream import RunLog
 from xclaw.runtime.tree import Node, Tree
 from xclaw.runtime.wire import Begin, Want
 from xclaw.spawn.forked import ForkedLauncher
@@ -41,6 +41,7 @@ from xclaw.worker.proxies import (
     LineJournal,
     LineModels,
     LinePlaces,
+    LineStream,
 )
 from xclaw.workspaces.local import LocalWorkspaces
 from xclaw.workspaces.settings import WorkspaceSettings
@@ -137,7 +138,7 @@ def _tree(line: RuntimeLine, begin: Begin, journal: LineJournal, told: Told) -> 
     tree = Tree(
         told.own[-1].address.root_id,
         begin.session,
-        TreeStream(journal),
+        LineStream(line, journal),
         begin.settings,
         LinePlaces(line),
         begin.models,

@@ -7,12 +7,13 @@ from typing import Literal
 
 from xclaw.contracts.approvals import Approval
 from xclaw.contracts.errors import ContextTooLong, JournalError
-from xclaw.contracts.events import ApprovalAnswered, Entry
+from xclaw.contracts.events import Address, ApprovalAnswered, Entry
 from xclaw.contracts.journal import Committed, RunRow
 from xclaw.contracts.models import Model, ModelProfile, ModelReply, ModelRequest, ReplySink
 from xclaw.runtime import wire
 from xclaw.runtime.approvals import Approvals, Desk
-from xclaw.runtime.wire import Append, Ask, GivePlace, Want, WireChain, WireEntry, WireRequest
+from xclaw.runtime.stream import TreeStream
+from xclaw.runtime.wire import Append, Ask, Delta, GivePlace, Want, WireChain, WireEntry, WireRequest
 from xclaw.worker.line import LineTooLong, RuntimeLine
 
 
@@ -73,6 +74,19 @@ class LineJournal:
 
     async def close(self) -> None:
         pass
+
+
+class LineStream(TreeStream):
+    """The stream of the runtime's tree. Streamed text goes there at once, behind what was recorded before
+    it; when it is shown is decided there."""
+
+    def __init__(self, line: RuntimeLine, journal: LineJournal) -> None:
+        super().__init__(journal)
+        self._line = line
+
+    def delta(self, address: Address, text: str) -> None:
+        self.flush()
+        self._line.send(Delta(run=address.run_id, text=text))
 
 
 class LineModel:

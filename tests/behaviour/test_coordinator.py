@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -27,7 +28,9 @@ from behaviour.coordinated import (
 )
 from behaviour.harness import Script, Seen, follow, write_script
 from xclaw.app import open_app
+from xclaw.contracts.approvals import Answer
 from xclaw.contracts.events import (
+    ApprovalAsked,
     ArtifactDelivered,
     ChildSpawned,
     Entry,
@@ -526,3 +529,41 @@ def test_coordinator_mode_answers_what_is_addressed_to_nobody(tmp_path: Path) ->
             assert (await app.router.route("@coder @writer do it")).route.agent == "coordinator"
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("given", "verdict", "outcome"),
+    [
+        (Answer("once"), "passed", "success"),
+        (Answer("deny", "not on my machine"), "not_permitted", "completed_unverified"),
+        (Answer("edit", arguments={"command": "test -s a.py"}), "passed", "success"),
+    ],
+)
+def test_a_person_decides_of_each_check_whether_it_runs(
+    tmp_path: Path, given: Answer, verdict: str, outcome: str
+) -> None:
+    """J2: asked with the tree path; what ran instead is in the record."""
+    script = job(RESEARCH, PLAN_A, IMPLEMENT, checking(THERE), DONE)
+    settings = settings_of(tmp_path, write_script(tmp_path, script), shell=False)
+    settings = replace(settings, permissions=replace(settings.permissions, unattended="park"))
+
+    async def main() -> Seen:
+        async with asyncio.timeout(30), open_app(settings) as app:
+            waiting: asyncio.Queue[str] = asyncio.Queue()
+
+            def note(entry: Entry) -> None:
+                if isinstance(entry.event, ApprovalAsked):
+                    assert entry.event.path == ("coordinator", "verifier")
+                    waiting.put_nowait(entry.event.approval_id)
+
+            app.runs.subscribe(note)
+            handle = await app.runs.start(RunRequest("Rework it.", "s", agent="coordinator"))
+            following = asyncio.get_running_loop().create_task(follow(handle))
+            await app.runs.approvals.answer(await waiting.get(), given, by="owner")
+            return await following
+
+    seen = asyncio.run(main())
+    last = next(e for e in seen.events(PhaseChanged) if e.verdict)
+    assert (last.verdict, seen.result.outcome) == (verdict, outcome)
+    assert last.checks[0].command == THERE
+    assert last.checks[0].edited == ("test -s a.py" if given.decision == "edit" else "")

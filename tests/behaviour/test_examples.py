@@ -1,6 +1,8 @@
 """The examples do what their README says, on their scripts."""
 
 import asyncio
+import json
+import os
 import shutil
 import subprocess
 import sys
@@ -94,3 +96,25 @@ def test_the_research_squad_writes_to_one_another_and_delivers_a_report() -> Non
     assert "explorer to all: Facts" in ran.stdout
     assert "board: explorer has completed t1" in ran.stdout
     assert "# SQLite or JSON lines?" in ran.stdout
+
+
+def test_the_review_workflow_reports_what_three_reviews_at_once_found(tmp_path: Path) -> None:
+    model = f"script:{EXAMPLES / 'workflow_review_script.yaml'}"
+    command = [sys.executable, "-m", "xclaw", "workflow", "run", str(EXAMPLES / "workflow_review.py")]
+
+    def run(*options: str) -> str:
+        done = subprocess.run(
+            [*command, *options],
+            env={**os.environ, "XCLAW_HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        return done.stdout
+
+    assert "at most 4 agents (counted in the script): reviewer, writer" in run("--dry-run")
+    assert not (tmp_path / "workspace").exists()
+    answer = json.loads(run("--model", model, "--yes", "--quiet"))
+    assert set(answer["problems"]) == {"errors", "resources"}
+    assert "with block" in answer["report"]["review"]

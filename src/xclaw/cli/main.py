@@ -9,6 +9,7 @@ import typer
 
 from xclaw import __version__
 from xclaw.cli.failures import INTERRUPTED, MISUSED, LogLines, Report, guarded, hold_interrupts
+from xclaw.cli.fork_options import ForkOptions
 from xclaw.cli.options import (
     ApproveOptions,
     ChatOptions,
@@ -22,6 +23,7 @@ from xclaw.cli.options import (
 )
 from xclaw.cli.stored_options import KnowledgeOptions, MemoryOptions, ScratchpadOptions
 from xclaw.cli.streams import prepare_streams
+from xclaw.cli.workflow_options import WorkflowOptions
 
 app = typer.Typer(
     name="xclaw",
@@ -73,6 +75,24 @@ def _run(options: RunOptions) -> None:
     _end(lambda: run_once(options, shown), shown.report)
 
 
+def _fork(options: ForkOptions) -> None:
+    """Run a Python script of yours as an agent, in a process of its own, with models, budget and trace."""
+    from xclaw.cli.fork import fork
+    from xclaw.cli.run import Shown
+
+    shown = Shown(options.output_format, options.quiet)
+    _end(lambda: fork(options, shown), shown.report)
+
+
+def _workflow(options: WorkflowOptions) -> None:
+    """Run a workflow script: agents in loops and branches, resumable, held to a quote."""
+    from xclaw.cli.run import Shown
+    from xclaw.cli.workflow import run_workflow
+
+    shown = Shown(options.output_format, options.quiet)
+    _end(lambda: run_workflow(options, shown), shown.report)
+
+
 def _serve(options: ServeOptions) -> None:
     """Be the gateway: answer every client of this home, until told to stop."""
     from xclaw.cli.serve import serve
@@ -110,6 +130,10 @@ def _approve(options: ApproveOptions) -> None:
 
 app.command("chat")(takes(ChatOptions, _chat))
 app.command("run")(takes(RunOptions, _run))
+app.command("fork", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(
+    takes(ForkOptions, _fork)
+)
+app.command("workflow")(takes(WorkflowOptions, _workflow))
 app.command("serve")(takes(ServeOptions, _serve))
 app.command("sessions")(takes(SessionsOptions, _sessions))
 app.command("team")(takes(TeamOptions, _team))

@@ -1,6 +1,7 @@
 """A model that thinks nothing: it calls `workflow` with the script that the user gave, and repeats the
 answer. So a script of a user's is a run like any other: journaled, asked for, resumable, cancellable."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import cast
@@ -32,6 +33,7 @@ class ScriptFileModel:
 
     async def reply(self, request: ModelRequest, sink: ReplySink) -> ModelReply:
         """Raises `ModelRejected` with the reason when the workflow failed."""
+        await asyncio.sleep(0)  # as every model: what it says comes after what was recorded before it
         answer = _answer_to(request)
         finish = "tool_calls" if answer.tool_calls else "stop"
         return ModelReply(answer, Usage(), self.name, finish, cost_usd=0.0)

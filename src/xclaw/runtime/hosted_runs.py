@@ -19,6 +19,7 @@ from xclaw.runtime.notifications import notification
 from xclaw.runtime.tree import Node
 
 UNBORN = Result("cancelled", reason="the worker ended before it had started this")
+CANCEL_WAIT_S = 5.0
 DIED = "the worker ended before it could record this call"
 
 
@@ -141,6 +142,11 @@ class HostedChild:
         return self._run.node.result
 
     async def cancel(self, reason: str) -> Result:
+        """Waits at most `CANCEL_WAIT_S` for its end; a run that does not end is said to be late."""
         if not self._run.ended.is_set():
             self._stop(self.run_id, reason)
-        return await self.result()
+        try:
+            async with asyncio.timeout(CANCEL_WAIT_S):
+                return await self.result()
+        except TimeoutError:
+            return Result("cancelled", reason=f"late: it has not ended {CANCEL_WAIT_S} s after: {reason}")

@@ -164,9 +164,11 @@ import sys
 sys.path.append({root!r})
 import ctypes, os, signal, socket, subprocess, threading
 from xclaw.patterns.workflows import lockdown
+from xclaw.patterns.workflows.threads import Workers
 code = sys.stdin.read()
 compiled = compile(code, "attack", "exec")
 lockdown.prepare()
+workers = Workers(2)
 hook = lockdown.lock_down(1_000_000_000, 5, lambda event: os._exit(78))
 {arm}
 exec(compiled, globals())
@@ -189,6 +191,9 @@ def attack(code: str, *, armed: bool) -> subprocess.CompletedProcess[bytes]:
 
 ATTACKS = {
     "reads a file": "os.open('/etc/passwd', os.O_RDONLY)",
+    "reads a file in a thread that is older": (
+        "workers._waiting.put(lambda: os.open('/etc/passwd', os.O_RDONLY)); threading.Event().wait(20)"
+    ),
     "lists a directory": "os.listdir('/')",
     "looks at a file": "os.stat('/')",
     "changes its directory": "os.chdir('/tmp')",

@@ -326,7 +326,7 @@ def _report(as_json: bool) -> Report | None:
 
 def report_of(arguments: list[str]) -> Report | None:
     """Who tells on standard output that arguments are wrong, where they ask for JSON."""
-    if arguments[0] not in ("run", "resume"):
+    if arguments[0] not in ("run", "resume", "workflow"):
         return _report("--json" in arguments)
     for name, value in zip(arguments, [*arguments[1:], ""], strict=True):
         wanted = value if name in ("-o", "--output-format") else name.removeprefix("--output-format=")

@@ -10,7 +10,7 @@ from xclaw.contracts.messages import ChatMessage
 from xclaw.contracts.models import ToolSpec
 from xclaw.models.embedded.phase_schema import command_schema, phase_schema
 from xclaw.models.embedded.phase_shots import coordinator_brief, coordinator_shots, verifier_shots
-from xclaw.models.embedded.schema import action_schema
+from xclaw.models.embedded.schema import LONGEST_TEXT, action_schema
 from xclaw.models.embedded.shots import (
     WORKER_TOOLS,
     delivery_note,
@@ -51,6 +51,11 @@ _PARTS = (
     ),
 )
 """The parts that a request for code may have, in the order in which they need one another."""
+
+
+BRIEF_REPORT = 600
+_BRIEF_REPORTERS = frozenset({"explorer", "verifier"})
+"""Who has nothing but a summary to give; with more room it says the same thing over and over, for minutes."""
 
 
 class SmallModelCoaching:
@@ -112,13 +117,14 @@ class SmallModelCoaching:
             return phase_schema(standing, [name for name in roster if name != "verifier"])
         if standing.commands:
             return command_schema(standing.commands[0])
+        most = BRIEF_REPORT if agent.name in _BRIEF_REPORTERS else LONGEST_TEXT
         if standing.is_over:
-            return action_schema((), final, delivered=standing.delivered)
+            return action_schema((), final, delivered=standing.delivered, summary=most)
         missing = missing_parts(standing) if agent.orchestrator else ()
         handing_out = [spec for spec in specs if spec.name == "delegate"]
         if missing and handing_out and set(missing) <= set(roster):
             return action_schema(handing_out, None, agents=missing[:1], ends=False)
-        return action_schema(specs, final, agents=roster, delivered=standing.delivered)
+        return action_schema(specs, final, agents=roster, delivered=standing.delivered, summary=most)
 
 
 def _offered(agent: Agent, request: str) -> tuple[str, ...]:

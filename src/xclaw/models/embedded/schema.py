@@ -9,7 +9,7 @@ from typing import cast
 
 from xclaw.contracts.models import ToolSpec
 
-_MAX_TEXT = 2_000
+LONGEST_TEXT = 2_000
 """Characters of a task, question, answer or summary: ends a reply that repeats itself."""
 _MAX_ITEMS = 5
 _UNBOUNDED = frozenset({"content"})
@@ -26,16 +26,17 @@ def action_schema(
     agents: Sequence[str] = (),
     delivered: Sequence[str] = (),
     ends: bool = True,
+    summary: int = LONGEST_TEXT,
 ) -> dict[str, object]:
     """One action, or the end (if `ends`): an answer in text when `final` is None, else the result form.
 
     `final` is the result form's schema, whose summary_data may be a task's own (SPEC E4). `agents`:
     who may be named. `delivered`: paths of which artifact_pointers must consist, by file name; with
-    none it is empty, and the runtime adds what was delivered.
+    none it is empty, and the runtime adds what was delivered. `summary`: characters of a result's.
     """
     options = [_action(tool, agents) for tool in tools]
     if ends:
-        options.append(_answer() if final is None else _result(final, delivered))
+        options.append(_answer() if final is None else _result(final, delivered, summary))
     return {"anyOf": options}
 
 
@@ -62,7 +63,7 @@ def _parameter(name: str, asked: Mapping[str, object], agents: Sequence[str]) ->
         names = sorted(properties, key=lambda each: each in _AGENT)
         return _object({each: _parameter(each, _mapping(properties[each]), agents) for each in names})
     if kind == "string" and "enum" not in asked and name not in _UNBOUNDED:
-        return {"minLength": 1, "maxLength": _MAX_TEXT} | _without_words(asked)
+        return {"minLength": 1, "maxLength": LONGEST_TEXT} | _without_words(asked)
     return _without_words(asked)
 
 
@@ -90,10 +91,10 @@ def _answer() -> dict[str, object]:
     return _object({"action": {"const": "answer"}, "text": _text()})
 
 
-def _result(final: Mapping[str, object], delivered: Sequence[str]) -> dict[str, object]:
+def _result(final: Mapping[str, object], delivered: Sequence[str], most: int) -> dict[str, object]:
     summary = _mapping(_mapping(final.get("properties")).get("summary_data"))
     if not _mapping(summary.get("properties")):
-        summary = _object({"summary": _text()})
+        summary = _object({"summary": _text(most)})
     pointers = {path.rsplit("/", 1)[-1]: {"const": path} for path in delivered}
     return _object(
         {
@@ -105,8 +106,8 @@ def _result(final: Mapping[str, object], delivered: Sequence[str]) -> dict[str, 
     )
 
 
-def _text() -> dict[str, object]:
-    return {"type": "string", "minLength": 1, "maxLength": _MAX_TEXT}
+def _text(most: int = LONGEST_TEXT) -> dict[str, object]:
+    return {"type": "string", "minLength": 1, "maxLength": most}
 
 
 def _object(properties: dict[str, object]) -> dict[str, object]:

@@ -42,7 +42,7 @@ def beginning(services: Services, tree: Tree, live: Live, kind: WorkerKind) -> B
     started = parts.state.started_event
     assert started is not None
     agents = {parts.agent.name: parts.agent}
-    for name in services.agents.roster():
+    for name in services.agents.names:
         agent = services.agents.get(name)
         if agent is not None:
             agents[agent.name] = agent

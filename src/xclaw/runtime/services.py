@@ -27,6 +27,11 @@ class Agents(Protocol):
 
     def roster(self) -> Mapping[str, str]: ...
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all of them, also those that the roster leaves out and that can be named all the same."""
+        ...
+
 
 class Tools(Protocol):
     """The registry of tools, as far as the runtime needs it."""

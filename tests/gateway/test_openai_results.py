@@ -85,10 +85,12 @@ def test_a_half_tool_call_is_not_handed_to_the_client(tmp_path: Path) -> None:
     """S16."""
 
     async def body(scene: Scene) -> None:
-        scene.provider.queue(Calls(("c", "add", '{"a": '), finish="length"))
+        scene.provider.queue(
+            Calls(("c", "add", '{"a": '), finish="length"), Calls(("c", "add", '{"a": 1, "b": 2}'))
+        )
         got = (await scene.chat(tools=[ADD])).json["choices"][0]
-        assert got["finish_reason"] == "length"
-        assert "tool_calls" not in got["message"]
+        assert got["finish_reason"] == "tool_calls"
+        assert [call["function"]["arguments"] for call in got["message"]["tool_calls"]] == ['{"a": 1, "b": 2}']
 
     at_the_wire(tmp_path, body)
 

@@ -144,6 +144,7 @@ def test_questions_are_read_as_models_write_them(tmp_path: Path, tasks: object) 
         ([{"command": "a"}, {"command": " a "}], "stands twice"),
         ([{"command": "x" * 4_001}], "at most 4000 characters"),
         ([{"command": "a\0b"}], "no NUL"),
+        ([{"command": "echo \ud83d"}], "no half of one"),
         ([{"command": f"test {n}"} for n in range(21)], "21 commands; at most 20"),
     ],
 )

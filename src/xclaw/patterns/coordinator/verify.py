@@ -151,8 +151,10 @@ class VerifyTool:
             if not isinstance(command, str) or not command.strip():
                 raise ToolFailed(f"{place} must be a command line, not {shown(command)}, e.g. {_EXAMPLE}")
             command = command.strip()
-            if len(command) > COMMAND_CHARACTERS or "\0" in command:
-                raise ToolFailed(f"{place} must have at most {COMMAND_CHARACTERS} characters, and no NUL")
+            if len(command) > COMMAND_CHARACTERS or "\0" in command or _is_half_encoded(command):
+                raise ToolFailed(
+                    f"{place} must have at most {COMMAND_CHARACTERS} characters, no NUL and no half of one"
+                )
             if command in checks:
                 raise ToolFailed(f"{place}: {shown(command)} stands twice; each command is run once")
             why, replaces = fields.get("why"), fields.get("replaces")
@@ -175,6 +177,11 @@ def verdict_of(checks: Sequence[Check], runs: Sequence[CheckRun]) -> Verdict:
     if len(runs) < len(checks) or any(run.is_missing for run in ran):
         return "incomplete"
     return "passed"
+
+
+def _is_half_encoded(text: str) -> bool:
+    """It holds a lone surrogate, which no shell can be given."""
+    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _items(value: object) -> list[object]:

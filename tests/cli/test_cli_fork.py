@@ -71,3 +71,16 @@ def test_a_script_run_by_hand_says_how_to_run_it(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, file], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "xclaw fork SCRIPT" in done.stderr
+
+
+def test_the_example_counts_and_asks(tmp_path: Path) -> None:
+    examples = Path(__file__).parents[2] / "examples"
+    xclaw, _, _ = scene(tmp_path)
+    script, folder = str(examples / "forked_analysis.py"), str(examples.parent / "docs")
+    model = f"script:{examples / 'forked_analysis_script.yaml'}"
+    done = xclaw("fork", "--model", model, "--output-format", "json", script, folder, "--mode", "debug")
+    assert done.code == 0, done.err
+    result = json.loads(done.out)
+    assert result["summary_data"]["subject"] == "a runtime for agents"
+    assert result["summary_data"]["words"] > 1_000
+    assert "| word | count |" in Path(result["artifacts"][0]["path"]).read_text()

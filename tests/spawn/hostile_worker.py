@@ -149,6 +149,18 @@ def run(name: str, pipe: Pipe) -> None:
         "orders its parent": lambda: pipe.event(
             "mail_sent", mail_id="m", to_run_id=pipe.place["parent"], text="x", origin="agent"
         ),
+        "writes under a message's id": lambda: pipe.event(
+            "mail_sent", mail_id="m1", to_run_id=pipe.place["parent"], text="x", origin="notification"
+        ),
+        "writes as the user": lambda: pipe.event(
+            "mail_sent", mail_id="mail_1", to_run_id=pipe.place["parent"], text="x", origin="user"
+        ),
+        "reads its own mail as the user's": lambda: (
+            pipe.event(
+                "mail_sent", mail_id="mail_1", to_run_id=pipe.place["parent"], text="x", origin="notification"
+            ),
+            pipe.event("message_added", text="obey", origin="user", message_id="mail_1"),
+        ),
         "asks in another's name": lambda: pipe.event(
             "approval_asked", approval_id="a" + "0" * 24, call_id="c", tool="shell", arguments="{}", why="",
             rule="", path=["boss"],

@@ -18,6 +18,7 @@ from forked_scene import (
     local,
     results,
     shell,
+    started,
     turns,
 )
 
@@ -26,6 +27,7 @@ from xclaw.contracts.events import (
     AttemptFailed,
     ChildSpawned,
     Entry,
+    MessageAdded,
     ModelAnswered,
     RunResumed,
     RunStarted,
@@ -311,5 +313,46 @@ def test_a_cut_off_call_is_paid_for_once(tmp_path: Path) -> None:
             assert cut.usage.total_tokens > 0
             assert results(entries)["worker"].spend.known_usd == pytest.approx(cut.cost_usd)
             assert sum(isinstance(e.event, ModelAnswered) for e in entries) == 1
+
+    asyncio.run(main())
+
+
+def test_mail_between_runs_of_a_worker_that_was_not_read_before_a_crash_is_read_after_it(
+    tmp_path: Path,
+) -> None:
+    sent = asyncio.Event()
+    last = asyncio.Event()
+
+    async def answer(request: ModelRequest) -> str | ScriptedReply:
+        if request.agent == "lead":
+            if turns(request) == 2 and not last.is_set():
+                sent.set()
+                return await asyncio.get_running_loop().create_future()
+            return (
+                call("spawn", agent="leaf", prompt="Begin with something"),
+                call("send_message", to="leaf", message="Use the letter B"),
+                call("wait"),
+                DONE,
+            )[turns(request)]
+        if not last.is_set():
+            return await asyncio.get_running_loop().create_future()
+        return DONE.replace("it", started(request)[:40])
+
+    async def main() -> None:
+        agents = [forked("lead", "spawn", "send_message", "wait", orchestrator=True), local(forked("leaf"))]
+        async with asyncio.timeout(WAIT_S):
+            async with forked_scene(tmp_path, answer, Wishes(agents)) as scene:
+                handle = await scene.runs.start(RunRequest("go", "s", "lead"))
+                await sent.wait()
+                await scene.runs.suspend()
+            last.set()
+            async with forked_scene(tmp_path, answer, Wishes(agents, owner="next")) as scene:
+                result = await (await scene.runs.resume(handle.root_id)).result()
+                entries = await scene.entries(handle.root_id)
+        check_journal(entries)
+        assert result.outcome == "success", result.reason
+        assert "letter B" in str(results(entries)["leaf"].summary_data)
+        told = [e.event.text for e in entries if isinstance(e.event, MessageAdded) and e.address.parent_id]
+        assert told == ["Use the letter B"]
 
     asyncio.run(main())

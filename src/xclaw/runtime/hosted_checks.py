@@ -44,6 +44,7 @@ from xclaw.runtime.approvals import BY_XCLAW
 from xclaw.runtime.children import session_of
 from xclaw.runtime.gate import tree_path
 from xclaw.runtime.hosted_runs import HostedRun, Misbehaved
+from xclaw.runtime.mail import as_message
 from xclaw.runtime.orders import child_order, started_event
 from xclaw.runtime.post import team_mates
 from xclaw.runtime.services import Services
@@ -61,8 +62,8 @@ class Checks:
     services: Services
     tree: Tree
     top: Node
-    messages: set[str] = field(default_factory=set[str])
-    """Ids of messages that were given to the worker."""
+    messages: dict[str, MessageAdded] = field(default_factory=dict[str, MessageAdded])
+    """What was said to runs of the worker, by its id, as they read it."""
     answers: dict[str, ApprovalAnswered] = field(default_factory=dict[str, ApprovalAnswered])
     """What it was told about its questions."""
 
@@ -86,7 +87,7 @@ class Checks:
             case RunEnded():
                 self._check_end(run, event)
             case MessageAdded():
-                self._check_message(node, event)
+                self._check_message(event)
             case MailSent():
                 self._check_mail(node, event, state.children)
             case _:
@@ -180,21 +181,21 @@ class Checks:
                 f"it recorded {said.usage.total_tokens} tokens where {spent.usage.total_tokens} were used"
             )
 
-    def _check_message(self, node: Node, event: MessageAdded) -> None:
-        sent = event.message_id in self.messages
-        if event.message_id and not sent:
+    def _check_message(self, event: MessageAdded) -> None:
+        if event.message_id and event != self.messages.get(event.message_id):
             raise Misbehaved("it took a message that was not for it")
-        if event.origin == "user" and not sent:
+        if event.origin == "user" and not event.message_id:
             raise Misbehaved("it spoke in the user's name")
 
     def _check_mail(self, node: Node, event: MailSent, children: Collection[str]) -> None:
         above = node.parent.run_id if node.parent else ""
-        if event.origin == "notification" and event.to_run_id in team_mates(node):
-            self.messages.add(event.mail_id)
-            return
-        if event.to_run_id not in children and (event.to_run_id != above or event.origin == "agent"):
+        to_mate = event.origin == "notification" and event.to_run_id in team_mates(node)
+        to_parent = event.origin != "agent" and event.to_run_id == above
+        if not (to_mate or to_parent or event.to_run_id in children):
             raise Misbehaved("it wrote to a run that is neither its child nor its parent")
-        self.messages.add(event.mail_id)
+        if not event.mail_id.startswith("mail_") or event.origin == "user":
+            raise Misbehaved("it wrote in another's name")
+        self.messages[event.mail_id] = as_message(event)
 
     def _check_answer(self, node: Node, event: ApprovalAnswered) -> None:
         mine = any(

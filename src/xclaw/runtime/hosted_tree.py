@@ -59,8 +59,11 @@ class HostedTree:
         run.node.log.adopt(entries, committed, check)
         return run
 
-    def recall(self, runs: dict[str, list[Entry]]) -> None:
-        """What a crash left of the runs below, parents first."""
+    def recall(self, own: Sequence[Entry], runs: dict[str, list[Entry]]) -> None:
+        """What a crash left: the run's own entries, and those of the runs below, parents first."""
+        for entry in [*own, *(entry for entries in runs.values() for entry in entries)]:
+            if isinstance(entry.event, MailSent):  # it may not have been read yet
+                self._checks.messages[entry.event.mail_id] = as_message(entry.event)
         for entries in runs.values():
             parent = self.runs.get(entries[0].address.parent_id)
             state = fold(entries)

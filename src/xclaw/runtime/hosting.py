@@ -113,7 +113,7 @@ class Hosting:
         """Tell the worker everything that there is to know, and have it go on from there."""
         node = self._live.node
         own, below = await past(self._services, self._tree, self._live)
-        self._runs.recall(below)
+        self._runs.recall(own, below)
         for line in told(own, below):
             self._send(line)
         self._send(beginning(self._services, self._tree, self._live, self._kind))
@@ -126,7 +126,8 @@ class Hosting:
             self._steer(message)
 
     def _steer(self, message: MessageAdded) -> None:
-        self._checks.messages.add(message.message_id)
+        if message.message_id:
+            self._checks.messages[message.message_id] = message
         self._send(Steer(message=message))
 
     def _stop_run(self, run_id: str, reason: str) -> None:

@@ -63,4 +63,5 @@ PROMISED: dict[str, str] = {
 
 BEGUN: dict[str, str] = {
     "H3": "Notifications are built by an XML library; a worker's text can neither forge nor break one.",
+    "I5": "Web pages are fetched as text from public addresses; a browser is not there yet.",
 }

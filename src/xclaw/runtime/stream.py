@@ -66,7 +66,8 @@ class TreeStream:
     def append(self, entries: list[Entry], told: Told) -> None:
         """Queue entries of one run for the journal; `told` hears when they are durable, or why not."""
         recorded = self._recorded
-        if recorded and recorded[-1].entries[-1].address is entries[0].address:
+        follows = self._outgoing and self._outgoing[-1] is None  # no streamed text came in between
+        if recorded and follows and recorded[-1].entries[-1].address is entries[0].address:
             recorded[-1].entries += entries
             recorded[-1].records += 1
             return

@@ -14,4 +14,4 @@ class WebSettings:
     max_chars: int = 50_000
     """Of the text that a call answers, when it does not ask for less."""
     max_redirects: int = 5
-    user_agent: str = "xclaw (+https://pypi.org/project/xclaw/)"
+    user_agent: str = "xclaw web_fetch"

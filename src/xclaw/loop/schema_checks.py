@@ -2,7 +2,9 @@
 
 import math
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -16,6 +18,11 @@ from xclaw.loop.json_blocks import decode_json, encode_json
 MAX_CHECKERS = 512
 MAX_VIOLATIONS = 8
 VIOLATION_CHARS = 200
+MAX_CHECK_S = 0.5
+"""What one check may take. Whoever writes a schema can have a few lines of it take years: thirty definitions,
+each of which names the next one twice."""
+MAX_COMPARED = 1_000
+"""Items of a list that are compared with one another, each with each."""
 
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -30,6 +37,7 @@ _ANNOTATIONS = frozenset({"title", "description", "default", "examples", "type",
 _FLAT_KEYS = frozenset(
     {"type", "properties", "required", "additionalProperties", "title", "description", "$schema"}
 )
+_VALUES = frozenset({"const", "enum", "default", "examples"})
 _INTEGER = re.compile(r"[+-]?\d{1,100}\Z")
 _BOOLEANS = {"true": True, "false": False}
 
@@ -46,6 +54,18 @@ class _Failure(Protocol):
 
 class _Validator(Protocol):
     def iter_errors(self, instance: object) -> Iterator[_Failure]: ...
+
+
+_extend = cast("Callable[..., object]", jsonschema.validators.extend)  # it has no types
+_Keyword = Callable[[object, object, object, object], Iterable[_Failure] | None]
+
+
+class _TooCostly(Exception):
+    """The check is given up."""
+
+
+_until: ContextVar[float] = ContextVar("_until")
+"""When the check that goes on is given up; monotonic, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +134,14 @@ def checker_for(schema: dict[str, object]) -> Checker:
 def violations(value: object, schema: dict[str, object]) -> list[str]:
     """What in `value` breaks `schema`, one line each, at most `MAX_VIOLATIONS`.
 
-    A schema that is itself broken is no reason to refuse a call: it finds nothing.
+    A schema that is itself broken is no reason to refuse a call: it finds nothing. One that takes more than
+    `MAX_CHECK_S` finds what it has found until then.
     """
     validator = checker_for(schema).validator
     if validator is None:
         return []
     found: list[str] = []
+    _until.set(time.monotonic() + MAX_CHECK_S)
     try:
         for failure in validator.iter_errors(value):
             found.append(_described(failure))
@@ -130,6 +152,9 @@ def violations(value: object, schema: dict[str, object]) -> list[str]:
         referencing.exceptions.Unresolvable,
         re.error,
         RecursionError,
+        ArithmeticError,  # numbers that are too large for a keyword's arithmetic
+        ValueError,
+        _TooCostly,
     ):
         return found
     return found
@@ -164,10 +189,41 @@ def _validator(schema: dict[str, object]) -> _Validator | None:
     kind = jsonschema.validators.validator_for(schema, jsonschema.validators.Draft202012Validator)
     try:
         kind.check_schema(schema)
-    except (jsonschema.exceptions.SchemaError, RecursionError):
+        plain = _of_one_dialect(schema)
+    except (jsonschema.exceptions.SchemaError, referencing.exceptions.Unresolvable, RecursionError):
         return None
+    keywords = cast("dict[str, _Keyword]", kind.VALIDATORS)
+    bounded = {name: _bounded(name, keyword) for name, keyword in keywords.items()}
+    extended = cast("Callable[..., _Validator]", _extend(kind, bounded))
     # An empty registry: a `$ref` to an address must not be fetched.
-    return cast(_Validator, kind(schema, registry=referencing.Registry()))
+    registry: referencing.Registry[object] = referencing.Registry()
+    return extended(plain, registry=registry)
+
+
+def _bounded(name: str, keyword: _Keyword) -> _Keyword:
+    """A keyword's check that looks at the clock. Raises `_TooCostly`."""
+
+    def checked(validator: object, value: object, instance: object, schema: object) -> Iterator[_Failure]:
+        if time.monotonic() > _until.get():
+            raise _TooCostly
+        items = len(cast("list[object]", instance)) if isinstance(instance, list) else 0
+        if name != "uniqueItems" or items <= MAX_COMPARED:
+            yield from keyword(validator, value, cast("object", instance), schema) or ()
+
+    return checked
+
+
+def _of_one_dialect(schema: object, *, top: bool = True) -> object:
+    """The schema without a `$schema` below its top, by ."""
+    if isinstance(schema, list):
+        return [_of_one_dialect(item, top=False) for item in cast("list[object]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: value if key in _VALUES else _of_one_dialect(value, top=False)
+        for key, value in cast("dict[str, object]", schema).items()
+        if top or key != "$schema" or not isinstance(value, str)
+    }
 
 
 def _flat_types(

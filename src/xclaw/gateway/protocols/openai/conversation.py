@@ -4,8 +4,9 @@ Clients cut conversations, interrupt calls and send results late. Calls without 
 says so; a result without a call cannot be understood, and is refused.
 """
 
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from xclaw.contracts.messages import Said, ToolCall
 from xclaw.gateway.protocols.openai.refused import Refused
@@ -23,23 +24,35 @@ class WrittenCall:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenCall:
-    written_id: str
-    call: ToolCall
+@dataclass(slots=True)
+class _Answer:
+    """The assistant's last item, as long as pieces of it may come."""
+
+    at: int
+    texts: list[str]
+    calls: list[ToolCall]
+
+    @property
+    def said(self) -> Said:
+        return Said("assistant", "\n".join(filter(None, self.texts)), tuple(self.calls))
 
 
 class ConversationReader:
-    """Takes what was said, item by item."""
+    """Takes what was said, item by item. Takes as long as there are items: a request may hold thousands."""
 
     def __init__(self) -> None:
         self._items: list[Said] = []
         self._notes: list[str] = []
-        self._open: list[_OpenCall] = []
-        """Calls of the last assistant item that have no result yet."""
+        self._answer = _Answer(-1, [], [])
+        self._open: dict[str, ToolCall] = {}
+        """Calls of the last assistant item that have no result yet, by their ids here."""
+        self._written: dict[str, deque[str]] = {}
+        """Their ids here, by those that the client wrote."""
         self._late: list[str] = []
         """What the user said while calls were open; stands after their results."""
         self._ids: set[str] = set()
+        self._counts: dict[str, int] = {}
+        """By the stem of an id: the next number to tell calls apart by."""
 
     @property
     def note(self) -> str:
@@ -64,25 +77,23 @@ class ConversationReader:
             self._close()
         if not text.strip() and not calls:
             return
-        at = self._joined()
-        kept = [self._kept(call) for call in calls]
-        if at is None:
-            self._items.append(Said("assistant", text, tuple(kept)))
-            return
-        item = self._items[at]
-        joined = "\n".join(part for part in (item.text, text) if part)
-        self._items[at] = replace(item, text=joined, tool_calls=(*item.tool_calls, *kept))
+        if not self._open:
+            self._seal()
+            self._answer = _Answer(len(self._items), [], [])
+            self._items.append(Said("assistant", ""))
+        self._answer.texts.append(text)
+        self._answer.calls += [self._kept(call) for call in calls]
 
     def give_result(self, call_id: str, text: str, param: str) -> None:
         """Raises `Refused` when it answers no call."""
-        found = next((one for one in self._open if one.written_id == call_id), None)
-        if found is None:
+        found = self._written.get(call_id)
+        if not found:
             raise Refused(
                 f"{param}: {call_id[:MAX_ID]!r} is the id of no tool call before it that has no result yet",
                 param=param,
             )
-        self._open.remove(found)
-        self._items.append(Said("tool", text, call_id=found.call.id, name=found.call.name))
+        call = self._open.pop(found.popleft())
+        self._items.append(Said("tool", text, call_id=call.id, name=call.name))
         if not self._open:
             self._close()
 
@@ -92,6 +103,7 @@ class ConversationReader:
         Raises `Refused` when there is nothing to answer.
         """
         self._close()
+        self._seal()
         if self._items and self._items[-1].role == "tool":
             return "", tuple(self._items)
         if self._items and self._items[-1].role == "user":
@@ -102,34 +114,33 @@ class ConversationReader:
             param=param,
         )
 
-    def _joined(self) -> int | None:
-        """The assistant's item that a further piece of it belongs to."""
-        if not self._open:
-            return None
-        roles = [item.role for item in self._items]
-        return len(roles) - 1 - roles[::-1].index("assistant")
-
     def join_call(self, call: WrittenCall) -> None:
         """A call that is an item of its own: part of the assistant's answer that it follows."""
         if not self._open and not self._late and self._items and self._items[-1].role == "assistant":
-            item = self._items[-1]
-            self._items[-1] = replace(item, tool_calls=(*item.tool_calls, self._kept(call)))
+            self._answer.calls.append(self._kept(call))
         else:
             self.say_assistant("", (call,))
 
     def _kept(self, written: WrittenCall) -> ToolCall:
         """Under an id that no other call of the conversation has: clients and providers reuse theirs."""
         stem = written.call_id[: MAX_ID - 8] or "call"
-        call_id, count = written.call_id[:MAX_ID] or stem, 2
+        call_id, count = written.call_id[:MAX_ID] or stem, self._counts.get(stem, 2)
         while call_id in self._ids:
             call_id, count = f"{stem}_{count}", count + 1
+        self._counts[stem] = count
         self._ids.add(call_id)
         call = ToolCall(call_id, written.name, written.arguments)
-        self._open.append(_OpenCall(written.call_id, call))
+        self._open[call_id] = call
+        self._written.setdefault(written.call_id, deque()).append(call_id)
         return call
 
+    def _seal(self) -> None:
+        """The assistant's last item has all its pieces."""
+        if self._answer.at >= 0:
+            self._items[self._answer.at] = self._answer.said
+
     def _close(self) -> None:
-        for one in self._open:
-            self._items.append(Said("tool", NO_RESULT, call_id=one.call.id, name=one.call.name))
+        for call in self._open.values():
+            self._items.append(Said("tool", NO_RESULT, call_id=call.id, name=call.name))
         self._items += [Said("user", text) for text in self._late]
-        self._open, self._late = [], []
+        self._open, self._written, self._late = {}, {}, []

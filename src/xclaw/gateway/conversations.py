@@ -3,7 +3,8 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 from xclaw.contracts.channels import Failed
 from xclaw.contracts.errors import JournalError, SessionBusy, UsageError, XclawError
@@ -34,6 +35,8 @@ class Conversation:
         self._begin = begin
         self._on_idle = on_idle
         self._waiting: deque[Inbound] = deque()
+        self._replaced: list[Inbound] = []
+        """Messages that should have taken a run's place, and in whose place others came."""
         self._steered: list[Inbound] = []
         self._current: RunHandle | None = None
         self._answering = ""
@@ -41,12 +44,24 @@ class Conversation:
         self._give_up = ""
         """Why the run that is about to start shall end at once."""
         self._worker: asyncio.Task[None] | None = None
-        self.accepting = asyncio.Lock()
-        """Held from storing a message until it has its place here."""
+        self._turn = asyncio.Lock()
+        self._arriving = 0
+
+    @asynccontextmanager
+    async def accepting(self) -> AsyncGenerator[None]:
+        """Hold it from storing a message until it has its place here: one at a time, in order."""
+        self._arriving += 1
+        try:
+            async with self._turn:
+                yield
+        finally:
+            self._arriving -= 1
+            if self.idle:
+                self._on_idle()
 
     @property
     def idle(self) -> bool:
-        return self._worker is None and not self._waiting
+        return self._worker is None and not self._waiting and not self._arriving
 
     @property
     def waiting(self) -> int:
@@ -67,6 +82,7 @@ class Conversation:
         if inbound.message.type == TASK_NOTIFICATION and self._current is not None:
             self._tell(self._current, inbound)
         elif inbound.manner == "interrupt" and self._answering:
+            self._replace_interrupts()
             self._waiting.appendleft(inbound)
             self._end_current(INTERRUPTED)
         elif inbound.manner == "steer" and self._current is not None:
@@ -83,8 +99,9 @@ class Conversation:
 
     async def cancel(self, reason: str) -> int:
         """End what runs and drop what waits; answers how many runs ended."""
-        waiting = [*self._steered, *self._waiting]
+        waiting = [*self._steered, *self._replaced, *self._waiting]
         self._waiting.clear()
+        self._replaced.clear()
         for inbound in waiting:
             await self.drop(inbound, reason)
         current = self._current
@@ -113,6 +130,12 @@ class Conversation:
         if self._worker is None or self._worker.done():
             self._worker = asyncio.get_running_loop().create_task(self._answer_all())
 
+    def _replace_interrupts(self) -> None:
+        """What interrupted and was not begun yet ends as the run would that it was to become."""
+        for inbound in [each for each in self._waiting if each.manner == "interrupt"]:
+            self._waiting.remove(inbound)
+            self._replaced.append(inbound)
+
     def _tell(self, run: RunHandle, inbound: Inbound) -> None:
         """What others say of their tasks is data for the run, whatever the client wished."""
         self._steered.append(inbound)
@@ -131,8 +154,11 @@ class Conversation:
         try:
             if self._current is not None:
                 await self._to_its_end(self._current)
-            while self._waiting:
-                await self._answer(self._waiting.popleft())
+            while self._waiting or self._replaced:
+                if self._replaced:
+                    await self.drop(self._replaced.pop(0), INTERRUPTED)
+                else:
+                    await self._answer(self._waiting.popleft())
         except XclawError as failure:
             logger.error("conversation %s stops: %s", self.feed.name, failure)
             self.feed.fail(Failed(self._answering, self.feed.name, "internal", str(failure)))
@@ -148,7 +174,7 @@ class Conversation:
         if inbound.message.type == TASK_NOTIFICATION:  # it asks for nothing: no run is begun for it
             await self.drop(inbound, NOBODY_TO_TELL)
             return
-        self._answering = inbound.message.id
+        self._answering, self._give_up = inbound.message.id, ""
         try:
             handle = await self._started(inbound)
         except JournalError:

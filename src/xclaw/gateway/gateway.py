@@ -114,7 +114,7 @@ class Gateway:
             message, user, wishes.client_id, wishes.manner, msgspec.json.encode(wishes).decode()
         )
         conversation = self._conversation(key, name)
-        async with conversation.accepting:
+        async with conversation.accepting():
             await self.sessions.open_session(row)
             after = await self.sessions.last_id()
             stored = await self.sessions.accept(inbound)
@@ -122,6 +122,8 @@ class Gateway:
             duplicate = stored.message.id != message.id
             if not duplicate:
                 conversation.add(stored)
+        if stored.dropped:
+            raise UsageError(f"this message was given up and has no answer: {stored.dropped[:500]}")
         self.metrics.message(message.channel, wishes.manner)
         if duplicate and stored.run_id:
             entries = await self.journal.read_run(stored.run_id)
@@ -151,7 +153,7 @@ class Gateway:
         """As `Door.watch`."""
         key = conversation_key(session_id, user)
         newest = await self.sessions.last_id()
-        after = newest if after is None else min(after, newest)
+        after = newest if after is None else min(max(after, 0), newest)
         feed = self._feed(key, session_id)
         outlet = Outlet(feed, lambda last, limit: self._read_on(key, feed, last, limit), after, self._limit)
         conversation = self._conversations.get(key)
@@ -191,11 +193,15 @@ class Gateway:
         if inbound is None or inbound.user != user:
             raise UsageError(f"there is no message {message_id[:80]!r}")
         key = inbound.message.session_id
-        return await self._conversation(key, await self._name_of(key)).drop(inbound, reason)
+        name = await self._name_of(key)
+        try:
+            return await self._conversation(key, name).drop(inbound, reason)
+        finally:
+            self._tidy(key)
 
     def forget(self, session_id: str, *, user: str = OWNER) -> None:
-        """End the watches of a session that was deleted."""
-        feed = self._feeds.pop(conversation_key(session_id, user), None)
+        """End the watches of a session that was deleted. Its feed stays for those that begin meanwhile."""
+        feed = self._feeds.get(conversation_key(session_id, user))
         if feed is not None:
             feed.close()
 
@@ -229,7 +235,7 @@ class Gateway:
         conversation, feed = self._conversations.get(key), self._feeds.get(key)
         if feed is not None and feed.readers:
             return
-        if conversation is None or (conversation.idle and not conversation.accepting.locked()):
+        if conversation is None or conversation.idle:
             self._conversations.pop(key, None)
             self._feeds.pop(key, None)
 

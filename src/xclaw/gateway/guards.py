@@ -98,7 +98,7 @@ class Guards:
         refusal = self._origins.refusal(headers)
         if refusal is not None:
             return refusal
-        if _holds_token(cast("bytes", scope["query_string"])):
+        if _TOKEN.search(cast("str", scope["path"])) or _holds_token(cast("bytes", scope["query_string"])):
             return Refusal(
                 400,
                 "token_in_url",

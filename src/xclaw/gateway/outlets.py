@@ -67,13 +67,13 @@ class Outlet:
                 await self._wake.wait()
 
     def stored(self, entry: Entry) -> None:
-        if self._behind or entry.id <= self._newest:
+        if self._closed or self._behind or entry.id <= self._newest:
             return
         self._newest = entry.id
         self._put(entry, _weight(entry))
 
     def streamed(self, live: LiveText, text: str) -> None:
-        if self._behind:
+        if self._closed or self._behind:
             return
         if self._queue and self._queue[-1] is live:
             self._weigh(len(text))
@@ -81,10 +81,11 @@ class Outlet:
             self._put(live, len(text))
 
     def failed(self, failed: Failed) -> None:
-        self._put(failed, ENTRY_BYTES + len(failed.text))
+        if not self._closed:
+            self._put(failed, ENTRY_BYTES + len(failed.text))
 
     def close(self) -> None:
-        """End the iteration once what is queued has been handed out."""
+        """End the iteration once what is queued has been handed out; nothing comes after that."""
         self._closed = True
         self._behind = False
         self._wake.set()
@@ -101,7 +102,7 @@ class Outlet:
 
     def _weigh(self, weight: int) -> None:
         self.queued += weight
-        if self.queued > self._limit and not self._closed:
+        if self.queued > self._limit:
             failures = [item for item in self._queue if isinstance(item, Failed)][-PAGE:]
             self._queue.clear()
             self._queue.extend(failures)
@@ -126,12 +127,13 @@ class Outlet:
 
     async def _catch_up(self) -> None:
         """Read on; once nothing is left to read, what is being said comes next, and then what happens."""
+        published = self._feed.newest  # is in the journal, unless it was deleted: waiting for it is no use
         page = await self._read_on(self._handed, PAGE)
         if self._closed:
             return
         self._queue.extend(page)
         self._newest = page[-1].id if page else self._handed
-        if len(page) == PAGE or self._feed.newest > self._newest:
+        if len(page) == PAGE or self._feed.newest > max(self._newest, published):
             return
         self._behind = False
         self._queue.extend(live for live in self._feed.texts if live.parts)

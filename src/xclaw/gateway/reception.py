@@ -4,6 +4,7 @@ import secrets
 import time
 from dataclasses import replace
 
+from xclaw.contracts.agents import Limits
 from xclaw.contracts.channels import Wishes
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.ids import team_session
@@ -48,6 +49,7 @@ class Reception:
             parse(message.content)
         if len(wishes.client_id) > MAX_CHARACTERS:
             raise UsageError(f"a client_id has at most {MAX_CHARACTERS} characters")
+        _check_limits(wishes.limits)
         request = RunRequest(message.content, key, models=wishes.models)
         if wishes.agent:
             request = replace(request, agent=chosen(wishes.agent, self._services.agents).agent)
@@ -73,6 +75,14 @@ class Reception:
         request, session_id, role = session_of(message, route, text, services.agents)
         request = replace(request, models=wishes.models, limits=wishes.limits, brought=brought)
         return request, replace(row, session_id=session_id, role=role)
+
+
+def _check_limits(limits: Limits) -> None:
+    """Raises `UsageError`: no limit is None, and one below anything possible is a mistake."""
+    for name in ("max_turns", "timeout_s", "max_tokens", "max_usd"):
+        limit: float | None = getattr(limits, name)
+        if limit is not None and not limit > 0:
+            raise UsageError(f"limits.{name} is {limit}; it has to be above 0, or left out")
 
 
 def _last_asked(brought: Brought) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 
 from xclaw.contracts.approvals import Answer, Approval, ApprovalStatus, Decision
+from xclaw.contracts.errors import UsageError
 from xclaw.contracts.sessions import SessionRow
 from xclaw.gateway.channels.api_errors import ApiRefusal
 from xclaw.gateway.channels.api_route import AnyRoute, ApiRoute, Call, Nothing, Whose
@@ -62,7 +63,13 @@ async def decide_approval(call: Call[DecideBody, Whose]) -> ApprovalAnswer:
     if approval.status != "pending":
         raise ApiRefusal("busy", "this approval waits no longer: it was answered, or its run has ended")
     answer = Answer(body.decision, body.reason, body.arguments, body.rule)
-    settled = await approvals.answer(wanted, answer, by=call.identity.user)
+    try:
+        settled = await approvals.answer(wanted, answer, by=call.identity.user)
+    except UsageError as error:
+        now = await approvals.approval(wanted)
+        if now is None or now.status != "pending":  # somebody else was quicker
+            raise ApiRefusal("busy", str(error)) from None
+        raise
     return _answer(replace(settled, status="answered"), session)
 
 

@@ -226,7 +226,13 @@ class _Connection:
         if approval.status != "pending":
             raise _Refused("busy", "this approval waits no longer: it was answered, or its run has ended")
         answer = ApprovalAnswer(frame.decision, frame.reason, frame.arguments)
-        await approvals.answer(frame.approval, answer, by=self._user)
+        try:
+            await approvals.answer(frame.approval, answer, by=self._user)
+        except UsageError as error:
+            now = await approvals.approval(frame.approval)
+            if now is None or now.status != "pending":  # somebody else was quicker
+                raise _Refused("busy", str(error)) from None
+            raise
         await self._sender.send(Answered(approval=frame.approval, ref=frame.ref))
 
     async def _watch(self, group: asyncio.TaskGroup, frame: Watch) -> None:

@@ -30,7 +30,9 @@ xclaw.say("burning")
 while not os.path.exists(sys.argv[1]):
     sum(range(50_000))
 """
-RULES: list[dict[str, object]] = [{"agent": "burner", "replies": [{"calls": [{"name": "burn", "arguments": {}}]}, {"text": "Done."}]}]
+RULES: list[dict[str, object]] = [
+    {"agent": "burner", "replies": [{"calls": [{"name": "burn", "arguments": {}}]}, {"text": "Done."}]}
+]
 
 
 class Burn:

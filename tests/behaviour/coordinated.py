@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from behaviour.harness import Script, Seen, ask, settings_for, write_script
-
 from xclaw.app import open_app
 from xclaw.contracts.events import PhaseChanged, ToolCallEnded
 from xclaw.patterns.coordinator.settings import CoordinatorSettings

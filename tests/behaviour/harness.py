@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import yaml
 
@@ -126,3 +126,8 @@ __all__ = [
     "settings_for",
     "write_script",
 ]
+
+
+def messages_of(body: Mapping[str, object]) -> list[dict[str, object]]:
+    """What a request to a provider said."""
+    return cast("list[dict[str, object]]", body["messages"])

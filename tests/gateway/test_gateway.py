@@ -1,12 +1,12 @@
 """The door: every message is kept, answered once, in order, in its own session, for its own user."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.behaviour.harness import settings_for
+from tests.behaviour.harness import messages_of, settings_for
 
 from xclaw.app import GatewayApp, open_gateway
 from xclaw.contracts.channels import Accepted, Delta, Failed, Happened, Outgoing, Reply, Wishes
@@ -54,7 +54,7 @@ async def until_reply(
 
 
 def user_texts(provider: FakeProvider, index: int) -> list[str]:
-    return [str(m["content"]) for m in provider.requests[index].body["messages"] if m["role"] == "user"]
+    return [str(m["content"]) for m in messages_of(provider.requests[index].body) if m["role"] == "user"]
 
 
 def test_a_message_is_answered_by_the_orchestrator_with_deltas_a_reply_and_events(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_an_expert_request_goes_to_its_resident_who_remembers(tmp_path: Path) ->
         assert [entry.address.session_id for entry in started] == ["team:skeptic:s"] * 2
         assert any("SQL injection" in text for text in user_texts(provider, 1))
         assert not any("@skeptic" in text for text in user_texts(provider, 1))
-        assert "politely" in str(provider.requests[0].body["messages"][0]["content"])
+        assert "politely" in str(messages_of(provider.requests[0].body)[0]["content"])
 
     at_work(tmp_path, body)
 
@@ -110,7 +110,7 @@ def test_messages_of_one_session_are_answered_one_at_a_time_in_order(tmp_path: P
         await until_reply(opened, one.result())
         await until_reply(opened, two.result())
         assert one.result().waiting + two.result().waiting == 1
-        said = [(m["role"], m["content"]) for m in provider.requests[1].body["messages"][1:]]
+        said = [(m["role"], m["content"]) for m in messages_of(provider.requests[1].body)[1:]]
         assert said[:3] == [("user", "m1"), ("assistant", "a1"), ("user", "m2")]
 
     at_work(tmp_path, body)
@@ -219,9 +219,9 @@ def test_cancelling_a_session_ends_its_run_and_drops_what_waits(tmp_path: Path) 
     at_work(tmp_path, body)
 
 
-async def limited(watch: object, ends: int) -> AsyncGenerator[Outgoing]:
+async def limited(watch: AsyncIterator[Outgoing], ends: int) -> AsyncGenerator[Outgoing]:
     """Until so many requests have ended."""
-    async for item in watch:  # pyright: ignore[reportGeneralTypeIssues]
+    async for item in watch:
         if isinstance(item, Reply | Failed):
             ends -= 1
             yield item
@@ -244,7 +244,7 @@ def test_what_can_never_be_answered_is_refused_at_once(
 ) -> None:
     async def body(opened: GatewayApp, provider: FakeProvider) -> None:
         with pytest.raises(UsageError, match=what):
-            await say(opened, text, **wishes)
+            await say(opened, text, **wishes)  # pyright: ignore[reportArgumentType] - test shorthand
         assert await opened.gateway.sessions.pending() == []
 
     at_work(tmp_path, body)

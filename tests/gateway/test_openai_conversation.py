@@ -191,6 +191,10 @@ class NoAgents:
     def roster(self) -> dict[str, str]:
         return {}
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ()
+
 
 _JSON = st.recursive(
     st.none()

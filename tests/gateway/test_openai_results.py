@@ -90,7 +90,9 @@ def test_a_half_tool_call_is_not_handed_to_the_client(tmp_path: Path) -> None:
         )
         got = (await scene.chat(tools=[ADD])).json["choices"][0]
         assert got["finish_reason"] == "tool_calls"
-        assert [call["function"]["arguments"] for call in got["message"]["tool_calls"]] == ['{"a": 1, "b": 2}']
+        assert [call["function"]["arguments"] for call in got["message"]["tool_calls"]] == [
+            '{"a": 1, "b": 2}'
+        ]
 
     at_the_wire(tmp_path, body)
 

@@ -13,6 +13,7 @@ from xclaw.contracts.ids import child_run_id, delegate_session, task_id_from
 from xclaw.contracts.results import Result
 from xclaw.contracts.spawn import AgentState, Birth, Child, Spawn
 from xclaw.contracts.tasks import Context, Task
+from xclaw.contracts.teams import Membership, TeamLead
 from xclaw.spawn.local import LocalLauncher
 from xclaw.testing.spawn_conformance import (
     CRASHING,
@@ -129,6 +130,12 @@ class _Spawn:
 
     async def stop(self, to: str, reason: str) -> tuple[str, Result]:
         return to, await self._harness.all[to].cancel(reason)
+
+    def membership(self) -> Membership:
+        raise SpawnRefused("there are no teams here")
+
+    def team(self) -> TeamLead:
+        raise SpawnRefused("there are no teams here")
 
     def context_tokens(self, context: Context) -> int:
         return 0

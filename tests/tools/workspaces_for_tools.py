@@ -6,8 +6,9 @@ from pathlib import Path
 
 from xclaw.contracts.events import Event
 from xclaw.contracts.results import Result
-from xclaw.contracts.spawn import Child
-from xclaw.contracts.tasks import Task
+from xclaw.contracts.spawn import AgentState, Child
+from xclaw.contracts.tasks import Context, Task
+from xclaw.contracts.teams import Membership, TeamLead
 from xclaw.contracts.tools import ToolContext
 from xclaw.workspaces.local import LocalWorkspaces
 from xclaw.workspaces.settings import WorkspaceSettings
@@ -30,6 +31,24 @@ class NoSpawn:
 
     async def run(self, task: Task) -> Result:
         raise AssertionError("a file tool started an agent")
+
+    def listing(self) -> list[AgentState]:
+        return []
+
+    async def send(self, to: str, text: str) -> str:
+        raise AssertionError("a file tool wrote to an agent")
+
+    async def stop(self, to: str, reason: str) -> tuple[str, Result]:
+        raise AssertionError("a file tool stopped an agent")
+
+    def membership(self) -> Membership:
+        raise AssertionError("a file tool asked for a team")
+
+    def team(self) -> TeamLead:
+        raise AssertionError("a file tool asked for a team")
+
+    def context_tokens(self, context: Context) -> int:
+        return 0
 
     def children(self) -> Mapping[str, Child]:
         return {}

@@ -38,7 +38,7 @@ class WorkerLink(Protocol):
 
     async def end(self) -> WorkerEnd:
         """End it with everything that it started, at once, and wait until they are gone: seconds at most.
-        Safe to repeat; cancelling it leaves what it has not done yet undone."""
+        Safe to repeat, also at once; cancelling the wait does not stop it."""
         ...
 
 

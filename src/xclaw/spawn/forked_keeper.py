@@ -144,9 +144,11 @@ class _Keeper:
         return len(chunk)
 
 
-def _become_worker(line: int, module: str, log: int) -> None:
+def _become_worker(line: int, module: str, log: int, keeper: int) -> None:
     """In the forked process: the outputs into the log, everything else as in a fresh interpreter."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != keeper:  # it was killed before it could have taken this process along
+        os._exit(1)
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
     os.close(empty)
@@ -176,10 +178,11 @@ def main(arguments: Sequence[str]) -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     reading, writing = os.pipe()
+    own = os.getpid()
     worker = os.fork()
     if worker == 0:
         os.close(reading)
-        _become_worker(line, module, writing)
+        _become_worker(line, module, writing, own)
         return
     os.close(writing)
     os.close(line)

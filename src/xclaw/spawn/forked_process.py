@@ -8,6 +8,7 @@ of the three is killed first.
 import asyncio
 import contextlib
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -17,14 +18,19 @@ from dataclasses import dataclass, field
 
 from xclaw.contracts.workers import WorkerEnd
 from xclaw.spawn.forked_keeper import LOG_BYTES, descendants
+from xclaw.spawn.leftovers import MARK, end_marked
 
 MAX_LINE = 16 * 1024 * 1024
 """Bytes of one line, either way: a model's whole context, and room to spare."""
 MAX_WAITING = 64 * 1024 * 1024
 """Bytes that wait for a worker that has stopped reading."""
-KEEPER_S = 1.0
+KEEPER_S = 0.7
 """How long the keeper may take to end everything before this process does it itself."""
 REAP_S = 2.0
+LOG_S = 0.3
+"""How long the last of the output may take to come, which a keeper wrote before it ended."""
+DRAIN_S = 0.3
+"""How long what a worker said last may take to come, once it has ended."""
 EXIT_S = 1.0
 """How long a worker that has hung up may take to end by itself."""
 KILL_ROUNDS = 5
@@ -45,7 +51,7 @@ class ForkSettings:
     """How workers are started."""
 
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The whole environment."""
+    """The whole environment, but for the worker's own mark, which is added to the one that is in it."""
     python: str = sys.executable
     module: str = "xclaw.worker"
     """What runs in the worker, with the descriptor of its line as argument."""
@@ -54,6 +60,8 @@ class ForkSettings:
 async def start_forked(settings: ForkSettings) -> "ForkedLink":
     """Raises `OSError` when there can be no further process. Cancelling it ends what was started."""
     ours, theirs = socket.socketpair()
+    above = settings.environment.get(MARK, f"p{os.getpid()}")
+    mark = f"{above}/{secrets.token_hex(6)}"
     try:
         process = await asyncio.create_subprocess_exec(
             settings.python,
@@ -67,7 +75,7 @@ async def start_forked(settings: ForkSettings) -> "ForkedLink":
             stdout=PIPE,
             stderr=asyncio.subprocess.DEVNULL,
             pass_fds=(theirs.fileno(),),
-            env=dict(settings.environment),
+            env={**settings.environment, MARK: mark},
             start_new_session=True,  # Ctrl-C reaches xclaw, which then ends the worker
             limit=LOG_BYTES * 2,
         )
@@ -78,19 +86,22 @@ async def start_forked(settings: ForkSettings) -> "ForkedLink":
         theirs.close()
     ours.setblocking(False)
     reader, writer = await asyncio.open_unix_connection(sock=ours, limit=MAX_LINE)
-    return ForkedLink(process, reader, writer)
+    return ForkedLink(process, mark, reader, writer)
 
 
 class ForkedLink:
     """Implements `WorkerLink` on a socket pair."""
 
-    def __init__(self, process: Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, process: Process, mark: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self._process = process
+        self._mark = mark
         self._reader = reader
         self._writer = writer
         self._exit: asyncio.Task[int] = asyncio.get_running_loop().create_task(process.wait())
         self._line: asyncio.Task[bytes] | None = None
-        self._ended: WorkerEnd | None = None
+        self._ending: asyncio.Task[WorkerEnd] | None = None
 
     @property
     def pid(self) -> int:
@@ -112,9 +123,13 @@ class ForkedLink:
             # Something that the worker started may hold the line open after its end.
             await asyncio.wait([self._line, self._exit], return_when=asyncio.FIRST_COMPLETED)
         if not self._line.done():
+            await asyncio.wait([self._line], timeout=DRAIN_S)
+        if not self._line.done():
             self._writer.close()
             await asyncio.wait([self._line])
         line, self._line = self._line, None
+        if line.cancelled():  # by `end`, from elsewhere
+            return b""
         try:
             text = line.result()
         except ConnectionError:
@@ -127,14 +142,16 @@ class ForkedLink:
         return b""
 
     async def end(self) -> WorkerEnd:
-        if self._ended is None:
-            log = await self._end_processes()
-            self._writer.close()
-            if self._line is not None:
-                self._line.cancel()
-            code = self._exit.result() if self._exit.done() else None
-            self._ended = WorkerEnd(code, log)
-        return self._ended
+        if self._ending is None:
+            self._ending = asyncio.get_running_loop().create_task(self._end())
+        return await asyncio.shield(self._ending)
+
+    async def _end(self) -> WorkerEnd:
+        log = await self._end_processes()
+        self._writer.close()
+        if self._line is not None:
+            self._line.cancel()
+        return WorkerEnd(self._exit.result() if self._exit.done() else None, log)
 
     async def _end_processes(self) -> str:
         process = self._process
@@ -146,7 +163,9 @@ class ForkedLink:
             await asyncio.wait([self._exit], timeout=KEEPER_S)
             if not self._exit.done():
                 await self._kill()
-            await asyncio.wait([log], timeout=KEEPER_S)
+            if not self._exit.done() or self._exit.result() < 0:  # perhaps it was the keeper that was killed
+                await asyncio.to_thread(end_marked, self._mark)
+            await asyncio.wait([log], timeout=LOG_S)
             return log.result().decode("utf-8", "replace") if log.done() else ""
         finally:
             log.cancel()

@@ -1,5 +1,6 @@
 """The composition root: settings in, a wired runtime out. The only file that knows all rooms."""
 
+import asyncio
 import os
 import secrets
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -48,6 +49,7 @@ from xclaw.runtime.tree import NodeEnd
 from xclaw.settings.loading import Settings, front_agent
 from xclaw.spawn.forked import ForkedLauncher
 from xclaw.spawn.forked_process import ForkSettings, allowed_environment, start_forked
+from xclaw.spawn.leftovers import MARK, end_marked
 from xclaw.spawn.local import LocalLauncher
 from xclaw.store.journal import SqliteJournal
 from xclaw.store.owners import OwnerLocks
@@ -190,6 +192,7 @@ def _services(
     given: Sequence[Tool],
 ) -> Services:
     """What the runtime works with; `given` are the tools that were made in Python."""
+    owner = f"p{os.getpid()}-{secrets.token_hex(4)}"
     embedder = embedder_of(settings.memory.meaning, settings.memory.embedder_threads)
     outward = _outward_tools(settings, workspaces, journal)
     own = [*stored_tools(settings.memory, embedder), *outward, *given]
@@ -203,12 +206,12 @@ def _services(
         launchers={"local": LocalLauncher(), "teammate": LocalLauncher(), "forked": ForkedLauncher()},
         coaching=SmallModelCoaching(),
         settings=settings.runtime,
-        owner=f"p{os.getpid()}-{secrets.token_hex(4)}",
+        owner=owner,
         owner_alive=journal.owner_alive,
         memory_root=settings.memory.root,
         memory=FileMemory(settings.memory, embedder),
         approvals=Approvals(_desk(settings, journal, workspaces, toolbox, agents)),
-        workers={"forked": _forked(settings, toolbox, given)},
+        workers={"forked": _forked(settings, owner, toolbox, given)},
     )
 
 
@@ -217,6 +220,7 @@ async def _forget_the_dead(journal: SqliteJournal) -> None:
     for row in await journal.owners():
         if not journal.owner_alive(row.owner):
             sweep_socket(row.socket)
+            await asyncio.to_thread(end_marked, row.owner)
             await journal.remove_owner(row.owner)
 
 
@@ -247,10 +251,10 @@ def _phases(settings: Settings) -> Phases:
     return Phases(settings.coordinator, pad_keeper(FileScratchpad(settings.memory)))
 
 
-def _forked(settings: Settings, toolbox: ToolRegistry, own: Sequence[Tool]) -> WorkerKind:
+def _forked(settings: Settings, owner: str, toolbox: ToolRegistry, own: Sequence[Tool]) -> WorkerKind:
     """Workers get an allow-listed environment and the settings of their tools: no key is in either. Tools
     that were given in Python stay in this process, and so does `workflow`, which reads the journal."""
-    fork = ForkSettings(allowed_environment(os.environ))
+    fork = ForkSettings({**allowed_environment(os.environ), MARK: owner})
     there = frozenset(toolbox.names()) - {"workflow", *(tool.spec.name for tool in own)}
     setup: dict[str, object] = {
         "workspace": msgspec.to_builtins(settings.workspace),

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 from forked_scene import WAIT_S, Wishes, forked_scene, until
@@ -15,8 +16,6 @@ from xclaw.contracts.models import ModelRequest
 from xclaw.runtime.runs import RunRequest
 from xclaw.settings import load_settings
 from xclaw.spawn.leftovers import MARK, end_marked
-from xclaw.store.journal import SqliteJournal
-from xclaw.store.settings import StoreSettings
 from xclaw.testing.script_files import ScriptedReply
 
 DAEMON = """
@@ -29,6 +28,20 @@ if (child := os.fork()) == 0:
 os.waitpid(child, 0)
 xclaw.say("it runs")
 xclaw.ask("and now?")
+"""
+
+
+DEAD_OWNER = """
+import asyncio, os, sys
+from xclaw.store.journal import SqliteJournal
+from xclaw.store.settings import StoreSettings
+
+async def main():
+    journal = await SqliteJournal.open(StoreSettings(sys.argv[1]))
+    await journal.register_owner("p1-feedbeef", os.getpid(), "")
+    os._exit(0)
+
+asyncio.run(main())
 """
 
 
@@ -80,11 +93,9 @@ def test_the_next_process_ends_what_is_left_of_one_that_was_killed_with_its_keep
     env = {"XCLAW_HOME": str(tmp_path), "HOME": str(tmp_path)}
     settings = load_settings(cwd=tmp_path, env=env)
     Path(settings.workspace.root).mkdir(parents=True)
+    subprocess.run([sys.executable, "-c", DEAD_OWNER, settings.store.path], check=True)
 
     async def main() -> None:
-        journal = await SqliteJournal.open(StoreSettings(settings.store.path))
-        await journal.register_owner("p1-feedbeef", 1, "")
-        await journal.close()
         left, other = sleeper("p1-feedbeef/0a/0b"), sleeper("p1-feedbeef2/0a")
         try:
             async with open_app(settings):

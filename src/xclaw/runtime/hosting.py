@@ -139,6 +139,8 @@ class Hosting:
         assert link is not None
         try:
             link.send(encode(line))
+        except BrokenPipeError:
+            return  # it has ended, and how is heard where it is listened to
         except ConnectionError as failure:
             if -1 not in self._tasks:
                 self._fault = self._fault or f"the worker was ended: {failure}"

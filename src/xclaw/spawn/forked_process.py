@@ -111,7 +111,7 @@ class ForkedLink:
         if len(line) > MAX_LINE:
             raise ConnectionError(f"a line of {len(line)} bytes is longer than {MAX_LINE}")
         if self._writer.is_closing() or self._exit.done():
-            raise ConnectionError("the worker is gone")
+            raise BrokenPipeError("the worker is gone")
         if self._writer.transport.get_write_buffer_size() > MAX_WAITING:
             raise ConnectionError("the worker has stopped reading")
         self._writer.write(line + b"\n")

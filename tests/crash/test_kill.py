@@ -75,7 +75,7 @@ RULES: list[dict[str, object]] = [
 class Provider:
     """The fake provider as a process of its own."""
 
-    def __init__(self, directory: Path, job: list[dict[str, object]]) -> None:
+    def __init__(self, directory: Path, job: list[dict[str, object]], latency_ms: int = 2) -> None:
         rules = directory / "rules.json"
         rules.write_text(json.dumps(job), "utf-8")
         command = [
@@ -85,15 +85,18 @@ class Provider:
             "--rules",
             str(rules),
             "--latency-ms",
-            "2",
+            str(latency_ms),
         ]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE)
         assert self.process.stdout is not None
         self.url = json.loads(self.process.stdout.readline())["url"]
 
     def requests(self) -> int:
+        return self.stats()["requests"]
+
+    def stats(self) -> dict[str, Any]:
         with urlopen(self.url.removesuffix("/v1") + "/stats") as answer:
-            return json.load(answer)["requests"]
+            return json.load(answer)
 
     def reset(self) -> None:
         urlopen(Request(self.url.removesuffix("/v1") + "/reset", method="POST")).close()

@@ -17,7 +17,7 @@ from xclaw.testing.fake_provider import Hang, Reply, Text
 
 
 class Hanging:
-    """A model that answers nothing to what says "first"."""
+    """A model that answers nothing to what says "first", or "on hold"."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
@@ -26,7 +26,8 @@ class Hanging:
         messages = body["messages"]
         assert isinstance(messages, list)
         self.asked.set()
-        return Hang() if "first" in str(cast("object", messages[-1])) else Text("ok")
+        last = str(cast("object", messages[-1]))
+        return Hang() if "first" in last or "on hold" in last else Text("ok")
 
 
 async def endings(client: Client, count: int) -> list[tuple[str, str]]:
@@ -106,7 +107,12 @@ def test_of_many_interrupts_the_last_is_answered_and_what_was_queued_comes_after
             await model.asked.wait()
             for number in range(5):
                 await client.send(
-                    Say(session="s", text=f"then {number}", manner="interrupt", agent="orchestrator")
+                    Say(
+                        session="s",
+                        text=f"then {number}" if number == 4 else f"on hold {number}",
+                        manner="interrupt",
+                        agent="orchestrator",
+                    )
                 )
             await client.send(Say(session="s", text="then queued", agent="orchestrator"))
             ends = await endings(client, 7)

@@ -10,10 +10,11 @@ from tests.behaviour.harness import messages_of, settings_for
 
 from xclaw.app import GatewayApp, open_gateway
 from xclaw.contracts.channels import Accepted, Delta, Failed, Happened, Outgoing, Reply, Wishes
-from xclaw.contracts.errors import UsageError
+from xclaw.contracts.errors import JournalError, UsageError
 from xclaw.contracts.events import MessageAdded, RunStarted
 from xclaw.contracts.messages import Message
-from xclaw.contracts.sessions import OWNER
+from xclaw.contracts.sessions import OWNER, Inbound, SessionStore
+from xclaw.gateway import conversations
 from xclaw.testing import FakeProvider
 from xclaw.testing.fake_replies import Hang, Raw, Text, Until, stream_of
 
@@ -287,3 +288,38 @@ def test_two_that_watch_see_the_same(tmp_path: Path) -> None:
 
 def text_of(seen: list[Outgoing]) -> str:
     return "".join(item.text for item in seen if isinstance(item, Delta))
+
+
+class FullDisk:
+    """A session store on a disk without room: every look-up of a message fails, as often as it is told."""
+
+    def __init__(self, store: SessionStore, failures: int) -> None:
+        self._store = store
+        self.failures = failures
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    async def inbound(self, message_id: str) -> Inbound | None:
+        if self.failures:
+            self.failures -= 1
+            raise JournalError("database or disk is full")
+        return await self._store.inbound(message_id)
+
+
+def test_a_message_that_was_accepted_waits_for_room_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Accepted is accepted, and so is what comes behind it."""
+    monkeypatch.setattr(conversations, "JOURNAL_RETRY_S", 0.0)
+
+    async def body(opened: GatewayApp, provider: FakeProvider) -> None:
+        provider.queue(Text("one"), Text("two"))
+        disk = FullDisk(opened.gateway.sessions, failures=3)
+        opened.gateway.sessions = disk  # pyright: ignore[reportAttributeAccessIssue] - one method fails
+        first, second = await say(opened, "m1"), await say(opened, "m2")
+        seen = [*await until_reply(opened, first), *await until_reply(opened, second)]
+        assert [item.ended.result.text for item in seen if isinstance(item, Reply)][-2:] == ["one", "two"]
+        assert disk.failures == 0
+
+    at_work(tmp_path, body)

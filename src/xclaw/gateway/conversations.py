@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from xclaw.contracts.channels import Failed
 from xclaw.contracts.errors import JournalError, SessionBusy, UsageError, XclawError
 from xclaw.contracts.notifications import TASK_NOTIFICATION
+from xclaw.contracts.results import Result
 from xclaw.contracts.sessions import Inbound, SessionStore
 from xclaw.gateway.feeds import Feed
 from xclaw.runtime.notified import parse
@@ -18,6 +19,8 @@ logger = logging.getLogger(__name__)
 
 BUSY_RETRY_S = 0.5
 """How often a session that another process works in is tried."""
+JOURNAL_RETRY_S = 1.0
+"""How often a journal that cannot be used, on a full disk for instance, is tried."""
 INTERRUPTED = "interrupted by a new message of the user"
 NOBODY_TO_TELL = "a task notification is for a run that goes on, and none does in this session"
 
@@ -81,10 +84,11 @@ class Conversation:
         """Give an accepted message its place: behind the others, into the run, or in place of it."""
         if inbound.message.type == TASK_NOTIFICATION and self._current is not None:
             self._tell(self._current, inbound)
-        elif inbound.manner == "interrupt" and self._answering:
+        elif inbound.manner == "interrupt":
             self._replace_interrupts()
             self._waiting.appendleft(inbound)
-            self._end_current(INTERRUPTED)
+            if self._answering:
+                self._end_current(INTERRUPTED)
         elif inbound.manner == "steer" and self._current is not None:
             self._steered.append(inbound)
             self._current.steer(inbound.message.content, inbound.message.id)
@@ -155,26 +159,47 @@ class Conversation:
             if self._current is not None:
                 await self._to_its_end(self._current)
             while self._waiting or self._replaced:
-                if self._replaced:
-                    await self.drop(self._replaced.pop(0), INTERRUPTED)
-                else:
-                    await self._answer(self._waiting.popleft())
-        except XclawError as failure:
-            logger.error("conversation %s stops: %s", self.feed.name, failure)
-            self.feed.fail(Failed(self._answering, self.feed.name, "internal", str(failure)))
+                try:
+                    await self._next()
+                except JournalError as failure:
+                    logger.error("conversation %s waits for the journal: %s", self.feed.name, failure)
+                    await asyncio.sleep(JOURNAL_RETRY_S)
         finally:
             self._current, self._answering, self._give_up = None, "", ""
             self._worker = None
             self._on_idle()
 
+    async def _next(self) -> None:
+        """Answer or give up what comes next. It stays in its place when the journal cannot be used."""
+        if self._replaced:
+            replaced = self._replaced.pop(0)
+            try:
+                await self.drop(replaced, INTERRUPTED)
+            except JournalError:
+                self._replaced.insert(0, replaced)
+                raise
+            return
+        inbound = self._waiting.popleft()
+        try:
+            await self._answer(inbound)
+        except JournalError:
+            self._waiting.appendleft(inbound)
+            raise
+
     async def _answer(self, inbound: Inbound) -> None:
+        self._answering, self._give_up = inbound.message.id, ""
+        try:
+            await self._answer_pending(inbound)
+        finally:
+            self._answering = ""
+
+    async def _answer_pending(self, inbound: Inbound) -> None:
         stored = await self._store.inbound(inbound.message.id)
         if stored is None or stored.run_id or stored.dropped:
             return
         if inbound.message.type == TASK_NOTIFICATION:  # it asks for nothing: no run is begun for it
             await self.drop(inbound, NOBODY_TO_TELL)
             return
-        self._answering, self._give_up = inbound.message.id, ""
         try:
             handle = await self._started(inbound)
         except JournalError:
@@ -185,8 +210,14 @@ class Conversation:
             logger.exception("message %s could not be answered", inbound.message.id)
             await self.drop(inbound, f"internal error: {type(failure).__name__}")
         else:
-            await self._to_its_end(handle)
-        self._answering = ""
+            result = await self._to_its_end(handle)
+            if result.outcome == "interrupted" and not await self._is_taken(inbound):
+                raise JournalError(result.reason)
+
+    async def _is_taken(self, inbound: Inbound) -> bool:
+        """False when not even the beginning of its run could be stored."""
+        stored = await self._store.inbound(inbound.message.id)
+        return stored is not None and bool(stored.run_id)
 
     async def _started(self, inbound: Inbound) -> RunHandle:
         while True:
@@ -197,7 +228,7 @@ class Conversation:
                     raise UsageError(self._give_up) from None
                 await asyncio.sleep(BUSY_RETRY_S)
 
-    async def _to_its_end(self, handle: RunHandle) -> None:
+    async def _to_its_end(self, handle: RunHandle) -> Result:
         self._current = handle
         for inbound in [each for each in self._waiting if each.message.type == TASK_NOTIFICATION]:
             self._waiting.remove(inbound)
@@ -205,10 +236,11 @@ class Conversation:
         if self._give_up:
             reason, self._give_up = self._give_up, ""
             await handle.cancel(reason)
-        await handle.result()
+        result = await handle.result()
         self._current = None
         self._answering = ""
         await self._requeue_steering()
+        return result
 
     async def _requeue_steering(self) -> None:
         """What was meant for the run and came too late for its last turn is answered next."""

@@ -196,7 +196,7 @@ def _services(
     embedder = embedder_of(settings.memory.meaning, settings.memory.embedder_threads)
     outward = _outward_tools(settings, workspaces, journal)
     own = [*stored_tools(settings.memory, embedder), *outward, *given]
-    toolbox = build_toolbox(workspaces.find, agents.roster(), own, _phases(settings))
+    toolbox = build_toolbox(workspaces.find, agents.roster(), own, _phases(settings), owner)
     return Services(
         journal=journal,
         models=models,

@@ -10,6 +10,7 @@ from xclaw.patterns.coordinator.reports import KeepNote, nothing_kept
 from xclaw.patterns.coordinator.settings import CoordinatorSettings
 from xclaw.patterns.coordinator.toolset import coordinator_tools
 from xclaw.patterns.toolset import pattern_tools
+from xclaw.spawn.leftovers import MARK
 from xclaw.tools.deliver import deliver
 from xclaw.tools.files import list_dir, view_file, write_file
 from xclaw.tools.registry import ToolRegistry
@@ -33,11 +34,13 @@ def build_toolbox(
     roster: Mapping[str, str],
     own: Sequence[Tool] = (),
     phases: Phases = NO_SETTINGS,
+    mark: str = "",
 ) -> ToolRegistry:
-    """`find` looks a delivered artifact up; `roster` is every agent that work can be handed to. Raises
+    """`find` looks a delivered artifact up; `roster` is every agent that work can be handed to; `mark` tells
+    whose commands they are, for whoever has to end what a killed process left (`spawn.leftovers`). Raises
     `UsageError` for a tool of `own` whose name is taken."""
     patterns = pattern_tools(find, roster)
-    shell = shell_tool(ShellSettings())
+    shell = shell_tool(ShellSettings(environment=((MARK, mark),) if mark else ()))
     registry = ToolRegistry([*patterns.values(), view_file, list_dir, write_file, deliver, shell])
     for tool in own:
         registry.add(tool)

@@ -30,6 +30,7 @@ from xclaw.runtime.tree import Node, Tree
 from xclaw.runtime.wire import Begin, Want
 from xclaw.spawn.forked import ForkedLauncher
 from xclaw.spawn.forked_process import ForkSettings, start_forked
+from xclaw.spawn.leftovers import MARK
 from xclaw.spawn.local import LocalLauncher
 from xclaw.toolbox import Phases, build_toolbox
 from xclaw.tools.web import web_fetch_tool
@@ -93,7 +94,7 @@ def _services(line: RuntimeLine, begin: Begin, journal: LineJournal, environment
     embedder = embedder_of(setup.memory.meaning, setup.memory.embedder_threads)
     own = [*stored_tools(setup.memory, embedder), web_fetch_tool(setup.web)]
     phases = Phases(setup.coordinator, pad_keeper(FileScratchpad(setup.memory)))
-    tools = build_toolbox(workspaces.find, agents.roster(), own, phases)
+    tools = build_toolbox(workspaces.find, agents.roster(), own, phases, environment.get(MARK, ""))
     settings = ForkSettings(environment)
     forked = WorkerKind(lambda: start_forked(settings), frozenset(tools.names()), begin.setup)
 

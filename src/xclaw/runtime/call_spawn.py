@@ -9,10 +9,12 @@ from xclaw.contracts.results import Result
 from xclaw.contracts.spawn import AgentState, Child
 from xclaw.contracts.tasks import Context, Task
 from xclaw.runtime.background import context_tokens
+from xclaw.runtime.cancelling import cancel_with_all_below
 from xclaw.runtime.children import Children
 from xclaw.runtime.mail import MAIL_CHARACTERS
 from xclaw.runtime.post import Letter, deliver, receivers
 from xclaw.runtime.team_ports import LeadPort, MemberPort
+from xclaw.runtime.tree import Tree
 
 TASK_CHARACTERS = 120
 
@@ -47,7 +49,8 @@ class CallSpawn:
         try:
             await children.wait_idle([waiter], None, asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
-            result = await _cancel_shielded(child, children.tree.cancelled or "its parent was stopped")
+            reason = children.tree.cancelled or "its parent was stopped"
+            result = await _cancel_shielded(children.tree, child, reason)
             with suppress(JournalError):
                 children.notify(child, result, self._call_id)
             raise
@@ -123,7 +126,7 @@ class CallSpawn:
             if call_id == self._call_id:  # this very call, before a crash
                 return run_id, children.node.log.state.child_results[run_id]
         child = self._running(to)
-        result = await child.cancel(reason)
+        result = await cancel_with_all_below(children.tree, child, reason)
         children.acknowledge(child, result, self._call_id)
         return child.run_id, result
 
@@ -151,9 +154,9 @@ class CallSpawn:
         raise SpawnRefused(f"{to[:80]!r} {what}. Running: {ids}")
 
 
-async def _cancel_shielded(child: Child, reason: str) -> Result:
+async def _cancel_shielded(tree: Tree, child: Child, reason: str) -> Result:
     """End a child although the caller is being cancelled itself, and perhaps again meanwhile."""
-    ending = asyncio.ensure_future(child.cancel(reason))
+    ending = asyncio.ensure_future(cancel_with_all_below(tree, child, reason))
     while not ending.done():
         with suppress(asyncio.CancelledError):
             await asyncio.shield(ending)

@@ -21,6 +21,7 @@ from xclaw.contracts.spawn import Child
 from xclaw.contracts.tasks import Task
 from xclaw.contracts.teams import Seat
 from xclaw.contracts.workspaces import Workspace
+from xclaw.runtime.cancelling import cancel_with_all_below
 from xclaw.runtime.clocks import stopped_clock
 from xclaw.runtime.mail import Mailbox
 from xclaw.runtime.notifications import notification
@@ -171,7 +172,10 @@ class Children:
         What they had is told in the conversation: the next message of the session finds it there.
         """
         loop = asyncio.get_running_loop()
-        ending = [(child, loop.create_task(child.cancel(reason))) for child, _ in self._background.values()]
+        ending = [
+            (child, loop.create_task(cancel_with_all_below(self.tree, child, reason)))
+            for child, _ in self._background.values()
+        ]
         if ending:
             await asyncio.wait([task for _, task in ending])
         for child, task in ending:

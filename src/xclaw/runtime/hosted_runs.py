@@ -20,6 +20,7 @@ from xclaw.runtime.tree import Node
 
 UNBORN = Result("cancelled", reason="the worker ended before it had started this")
 CANCEL_WAIT_S = 5.0
+LEFT_OPEN = Result("interrupted", reason="it is left to whoever takes the tree up")
 DIED = "the worker ended before it could record this call"
 
 
@@ -138,8 +139,7 @@ class HostedChild:
 
     async def result(self) -> Result:
         await self._run.ended.wait()
-        assert self._run.node.result is not None
-        return self._run.node.result
+        return self._run.node.result or LEFT_OPEN
 
     async def cancel(self, reason: str) -> Result:
         """Waits at most `CANCEL_WAIT_S` for its end; a run that does not end is said to be late."""

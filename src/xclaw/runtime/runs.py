@@ -19,6 +19,7 @@ from xclaw.contracts.spawn import Child
 from xclaw.loop.state import RunState, fold
 from xclaw.runtime.approvals import Approvals
 from xclaw.runtime.assembly import Lineage, begin
+from xclaw.runtime.cancelling import cancel_with_all_below
 from xclaw.runtime.children import refuse_isolation
 from xclaw.runtime.driver import Driver
 from xclaw.runtime.notifications import from_outside
@@ -111,7 +112,7 @@ class RunHandle:
     async def cancel(self, reason: str) -> list[NodeEnd]:
         """End the tree; answers how each of its runs ended, children first. Repeatable."""
         self._tree.cancelled = self._tree.cancelled or reason
-        await self._child.cancel(reason)
+        await cancel_with_all_below(self._tree, self._child, reason)
         return self._tree.ends()
 
 
@@ -197,7 +198,7 @@ class Runs:
                 return await handle.cancel(reason)
             node = tree.nodes.get(run_id)
             if node is not None and node.child is not None:
-                await node.child.cancel(reason)
+                await cancel_with_all_below(tree, node.child, reason)
                 return tree.ends(run_id)
         return []
 

@@ -166,9 +166,13 @@ class Tree:
                 total += result.spend
         return total
 
+    def below(self, run_id: str) -> list[Node]:
+        """A run and its descendants, parents first."""
+        return [node for node in self.nodes.values() if _is_below(node, run_id)]
+
     def ends(self, below: str = "") -> list[NodeEnd]:
         """How each run stands, children before their parents; of one run and its descendants if named."""
-        chosen = [node for node in self.nodes.values() if not below or _is_below(node, below)]
+        chosen = self.below(below) if below else list(self.nodes.values())
         return [
             NodeEnd(
                 node.run_id, node.agent, node.result.outcome if node.result else "cancelled", not node.result

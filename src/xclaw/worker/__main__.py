@@ -103,14 +103,13 @@ class _Worker:
         if stop.run == self._live.node.run_id:
             tree.cancelled = tree.cancelled or stop.reason
             driving.cancel(stop.reason)
-            return
-        node = tree.nodes.get(stop.run)
-        if node is not None and node.child is not None:
-            task: asyncio.Task[object] = asyncio.get_running_loop().create_task(
-                node.child.cancel(stop.reason)
-            )
-            self._stopping.add(task)
-            task.add_done_callback(self._stopping.discard)
+        for node in tree.below(stop.run):
+            if node.child is not None and node.result is None:
+                task: asyncio.Task[object] = asyncio.get_running_loop().create_task(
+                    node.child.cancel(stop.reason)
+                )
+                self._stopping.add(task)
+                task.add_done_callback(self._stopping.discard)
 
 
 def main() -> None:

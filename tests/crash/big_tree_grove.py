@@ -208,7 +208,8 @@ class Grove:
         asked = self._quiet()
         expect(requests_after in (None, asked), f"{requests_after} requests, then {asked}")
         self._tally.asked += asked
-        self._tally.lost += max(0, lost)
+        if requests_after is None:
+            self._tally.lost += max(0, lost)
         self._tally.ends.update(e.event.outcome for e in entries if isinstance(e.event, RunEnded))
         return entries
 

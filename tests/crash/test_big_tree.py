@@ -28,7 +28,7 @@ def study(*options: str) -> dict[str, Any]:
 
 @pytest.mark.timeout(600)
 def test_a_big_tree_whose_processes_are_killed_ends_with_nothing_lost_doubled_or_left() -> None:
-    said = study("--kills", "10", "--again", "0.8")
+    said = study("--kills", "10", "--again", "0.9")
     assert sum(said["kills"].values()) == 10
     assert said["ends"]["success"] > 50
 

@@ -77,8 +77,8 @@ def entries_in(home: str) -> list[Entry]:
     async def read() -> list[Entry]:
         journal = await SqliteJournal.open(StoreSettings(str(Path(home) / "workspace" / "xclaw.db")))
         try:
-            [row] = await journal.runs(roots_only=True)
-            return await journal.read_tree(row.root_id)
+            rows = await journal.runs(roots_only=True)
+            return await journal.read_tree(rows[0].root_id) if rows else []
         finally:
             await journal.close()
 
@@ -127,6 +127,8 @@ def test_a_coordinator_killed_at_any_change_of_its_phases_goes_on_there(bench: B
             code, out = bench.do("run", home, number=number, when=when)
             assert code == -signal.SIGKILL, f"event {number}: {out}"
             before = entries_in(home)
+            if not before:  # the run's beginning was in the same batch: there is nothing to go on with
+                continue
             code, out = bench.do("resume", home)
             assert code == 0, out
             if any(isinstance(e.event, RunEnded) and not e.address.parent_id for e in before):

@@ -17,13 +17,14 @@ import typer
 
 from xclaw.agents.definition import KEYS
 from xclaw.agents.loader import builtin_agents, load_agents
-from xclaw.agents.settings import COORDINATION_TOOLS, WORKER_TOOLS, AgentSettings
+from xclaw.agents.settings import AgentSettings
 from xclaw.cli.chat import COMMANDS
 from xclaw.cli.main import app
 from xclaw.contracts import errors
 from xclaw.contracts.events import EVENT_TYPES
 from xclaw.contracts.models import ModelProfile
 from xclaw.contracts.results import Outcome
+from xclaw.contracts.tool_names import COORDINATION_TOOLS, WORKER_TOOLS
 from xclaw.models.catalog import ModelCatalog, key_names
 from xclaw.models.providers import PROVIDERS
 from xclaw.models.pydantic_ai import WIRES

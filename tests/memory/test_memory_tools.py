@@ -11,9 +11,10 @@ from memory.stores import context_in, memory_in, settings_in
 from xclaw.contracts.errors import ToolFailed
 from xclaw.contracts.memory import Whose, whose_session
 from xclaw.contracts.scope import Scope, current_scope
+from xclaw.contracts.tool_names import SCRATCHPAD_TOOLS
 from xclaw.contracts.tools import Tool
 from xclaw.memory.knowledge_tool import KNOWLEDGE_TOOLS
-from xclaw.memory.pad_tools import SCRATCHPAD_TOOLS, scratchpad_tools
+from xclaw.memory.pad_tools import scratchpad_tools
 from xclaw.memory.scratchpad import FileScratchpad
 from xclaw.memory.tools import MEMORY_TOOLS
 from xclaw.memory.toolset import stored_tools

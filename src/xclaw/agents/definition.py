@@ -8,10 +8,11 @@ from pathlib import Path
 
 from xclaw.agents.front_matter import Document, Field, Nested, Value, file_error
 from xclaw.agents.names import name_fault
-from xclaw.agents.settings import COORDINATION_TOOLS, AgentSettings
+from xclaw.agents.settings import AgentSettings
 from xclaw.agents.tool_names import read_tools
 from xclaw.contracts.agents import Agent, Isolation, Limits
 from xclaw.contracts.permissions import PermissionMode, Rules, parse_rule
+from xclaw.contracts.tool_names import COORDINATION_TOOLS
 
 KEYS: Mapping[str, str] = {
     "name": "name",

@@ -2,29 +2,8 @@
 
 from dataclasses import dataclass
 
-WORKER_TOOLS = ("view_file", "list_dir", "write_file", "deliver")
-COORDINATION_TOOLS = (
-    "delegate",
-    "debate",
-    "pipeline",
-    "create_team",
-    "spawn",
-    "wait",
-    "send_message",
-    "stop",
-    "list_agents",
-    "workflow",
-)
-PHASE_TOOLS = ("research", "write_plan", "implement", "verify")
-"""Of a coordinator, one for each phase."""
-SCRATCHPAD_TOOLS = (
-    "scratchpad_write",
-    "scratchpad_append",
-    "scratchpad_read",
-    "scratchpad_list",
-    "scratchpad_search",
-)
-MEMORY_TOOLS = ("remember", "recall", "forget", "kb_search")
+from xclaw.contracts.coordination import PHASE_TOOLS
+from xclaw.contracts.tool_names import COORDINATION_TOOLS, MEMORY_TOOLS, SCRATCHPAD_TOOLS, WORKER_TOOLS
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,13 +26,6 @@ from xclaw.memory.arguments import (
 from xclaw.memory.blocks import fenced, minute
 from xclaw.memory.words import plain, told_words
 
-SCRATCHPAD_TOOLS = (
-    "scratchpad_write",
-    "scratchpad_append",
-    "scratchpad_read",
-    "scratchpad_list",
-    "scratchpad_search",
-)
 VIEW_CHARACTERS = 7_000
 """Of an entry in one answer: what fits into a conversation without being spilled to a file."""
 _LISTED = 100

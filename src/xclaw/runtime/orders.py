@@ -14,6 +14,7 @@ from xclaw.contracts.permissions import Permissions
 from xclaw.contracts.routing import Route
 from xclaw.contracts.tasks import Task
 from xclaw.contracts.teams import Seat, Strategy
+from xclaw.contracts.tool_names import COORDINATION_TOOLS, MEMORY_TOOLS, SCRATCHPAD_TOOLS, WORKER_TOOLS
 from xclaw.contracts.workspaces import Workspace
 from xclaw.loop.prompts import system_prompt
 from xclaw.runtime.approvals import known_permissions
@@ -22,30 +23,8 @@ from xclaw.runtime.permissions import names_tool, narrowed
 from xclaw.runtime.services import Services
 from xclaw.runtime.tree import Node, Tree
 
-FILE_TOOLS = ("view_file", "list_dir", "write_file", "deliver")
-COORDINATION_TOOLS = (
-    "delegate",
-    "debate",
-    "pipeline",
-    "create_team",
-    "spawn",
-    "wait",
-    "send_message",
-    "stop",
-    "list_agents",
-    "workflow",
-)
-
-SCRATCHPAD_TOOLS = (
-    "scratchpad_write",
-    "scratchpad_append",
-    "scratchpad_read",
-    "scratchpad_list",
-    "scratchpad_search",
-)
 WORKER_PAD_TOOLS = ("scratchpad_read", "scratchpad_write")
 """Enough to read what one is pointed to and to leave something; each tool costs tokens in every request."""
-MEMORY_TOOLS = ("remember", "recall", "forget", "kb_search")
 OUTWARD_TOOLS = ("shell", "web_fetch")
 """Of a worker once a rule of the user's names them."""
 MEMBER_TOOLS: Mapping[Strategy, tuple[str, ...]] = {
@@ -199,7 +178,7 @@ def _dialect_name(services: Services, tree: Tree, model: Model) -> Literal["nati
 def _tool_names(services: Services, agent: Agent, depth: int, seat: Seat | None) -> tuple[str, ...]:
     names = agent.tools
     if names is None:
-        names = (*COORDINATION_TOOLS, *FILE_TOOLS) if agent.orchestrator else FILE_TOOLS
+        names = (*COORDINATION_TOOLS, *WORKER_TOOLS) if agent.orchestrator else WORKER_TOOLS
         if not agent.orchestrator:
             rules = services.approvals.desk.base.rules
             names = (*names, *(name for name in OUTWARD_TOOLS if names_tool(rules, name)))

@@ -19,6 +19,7 @@ from xclaw.cli.options import (
     SessionsOptions,
     TeamOptions,
     TokenOptions,
+    WorkspaceDir,
     takes,
 )
 from xclaw.cli.stored_options import KnowledgeOptions, MemoryOptions, ScratchpadOptions
@@ -35,9 +36,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
-Workspace = Annotated[
-    str | None, typer.Option("--workspace", "-w", help="Where files and the database live.", metavar="DIR")
-]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of text.")]
 RunId = Annotated[
     str | None,
@@ -147,7 +145,7 @@ def resume(
     everything: Annotated[
         bool, typer.Option("--all", help="All interrupted runs; what happens without RUN.")
     ] = False,
-    workspace: Workspace = None,
+    workspace: WorkspaceDir = None,
     output_format: Annotated[
         OutputFormat, typer.Option("--output-format", "-o", help="What goes to standard output.")
     ] = "text",
@@ -179,7 +177,7 @@ def trace(
     otlp: Annotated[
         bool, typer.Option("--otlp", help="Export over OpenTelemetry instead; --prompts adds what was said.")
     ] = False,
-    workspace: Workspace = None,
+    workspace: WorkspaceDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a run did: the tree and the timeline, with times, tokens and cost."""
@@ -202,7 +200,7 @@ def trace(
 def tasks(
     run: RunId = None,
     limit: Annotated[int, typer.Option(help="How many recent runs to list.", min=1, max=10_000)] = 20,
-    workspace: Workspace = None,
+    workspace: WorkspaceDir = None,
     as_json: AsJson = False,
 ) -> None:
     """List runs that are open, interrupted or recent; or the steps of one."""
@@ -215,7 +213,7 @@ def tasks(
 def cancel(
     run: Annotated[str, typer.Argument(help="A run's id, its beginning, or `last`.", metavar="RUN")],
     reason: Annotated[str, typer.Option(help="Why; kept in the trace.")] = "cancelled by the user",
-    workspace: Workspace = None,
+    workspace: WorkspaceDir = None,
     as_json: AsJson = False,
 ) -> None:
     """End a run and everything below it, in whichever process it is; shows how each ended."""
@@ -229,7 +227,7 @@ def agents(
     name: Annotated[
         str | None, typer.Argument(help="Show this one in full.", metavar="NAME", show_default=False)
     ] = None,
-    workspace: Workspace = None,
+    workspace: WorkspaceDir = None,
     as_json: AsJson = False,
 ) -> None:
     """List the agents, or show one."""
@@ -248,7 +246,7 @@ def route(
         str | None,
         typer.Option("--check", help="Route the labelled requests of this file; - is stdin.", metavar="FILE"),
     ] = None,
-    workspace: Workspace = None,
+    workspace: WorkspaceDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain who would answer a request: by which rule, by which words, and why no other."""
@@ -290,7 +288,7 @@ app.command("kb")(takes(KnowledgeOptions, _kb))
 
 
 @app.command()
-def doctor(workspace: Workspace = None, as_json: AsJson = False) -> None:
+def doctor(workspace: WorkspaceDir = None, as_json: AsJson = False) -> None:
     """Check whether everything that is needed works, without spending anything."""
     from xclaw.cli.doctor import check
 
@@ -305,7 +303,7 @@ def config(
     key: Annotated[
         str | None, typer.Argument(help="For `get`: section.name", metavar="KEY", show_default=False)
     ] = None,
-    workspace: Workspace = None,
+    workspace: WorkspaceDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Show settings, each with where it came from. Secrets are not shown."""

@@ -13,9 +13,41 @@ if TYPE_CHECKING:
 Options = TypeVar("Options")
 OutputFormat = Literal["text", "json", "stream-json"]
 
-
-def _none() -> list[str]:
-    return []
+Models = Annotated[
+    list[str],
+    typer.Option("--model", "-m", help="PROVIDER:MODEL; repeat it for a fallback chain.", metavar="MODEL"),
+]
+WorkspaceDir = Annotated[
+    str | None,
+    typer.Option("--workspace", "-w", help="Where files and the database live.", metavar="DIR"),
+]
+SessionName = Annotated[
+    str | None,
+    typer.Option("--session", "-s", help="The conversation to go on with, or to begin.", metavar="NAME"),
+]
+BudgetUsd = Annotated[
+    float | None, typer.Option(help="Money for the run and its workers.", metavar="USD", min=0)
+]
+BudgetTokens = Annotated[
+    int | None, typer.Option(help="Tokens for the run and its workers.", metavar="N", min=0)
+]
+Timeout = Annotated[
+    float | None, typer.Option(help="Seconds until the run is stopped.", metavar="SECONDS", min=0.001)
+]
+WorkerTimeout = Annotated[
+    float | None, typer.Option(help="Seconds until one worker is stopped.", metavar="SECONDS", min=0.001)
+]
+DialectName = Annotated[
+    Literal["native", "json"] | None,
+    typer.Option(help="How tools are called. Default: what the model is best at."),
+]
+AllowShell = Annotated[
+    bool, typer.Option("--allow-shell", help="Let agents run commands, without a sandbox.")
+]
+WithCoordinator = Annotated[
+    bool,
+    typer.Option("--coordinator", help="Research, plan, implement and verify, instead of the orchestrator."),
+]
 
 
 @dataclass(frozen=True)
@@ -31,48 +63,19 @@ class WorkOptions:
             metavar="NAME",
         ),
     ] = None
-    model: Annotated[
-        list[str],
-        typer.Option(
-            "--model", "-m", help="PROVIDER:MODEL; repeat it for a fallback chain.", metavar="MODEL"
-        ),
-    ] = field(default_factory=_none)
-    workspace: Annotated[
-        str | None,
-        typer.Option("--workspace", "-w", help="Where files and the database live.", metavar="DIR"),
-    ] = None
-    session: Annotated[
-        str | None,
-        typer.Option("--session", "-s", help="The conversation to go on with, or to begin.", metavar="NAME"),
-    ] = None
-    budget_usd: Annotated[
-        float | None, typer.Option(help="Money for the run and its workers.", metavar="USD", min=0)
-    ] = None
-    budget_tokens: Annotated[
-        int | None, typer.Option(help="Tokens for the run and its workers.", metavar="N", min=0)
-    ] = None
+    model: Models = field(default_factory=list[str])
+    workspace: WorkspaceDir = None
+    session: SessionName = None
+    budget_usd: BudgetUsd = None
+    budget_tokens: BudgetTokens = None
     max_turns: Annotated[
         int | None, typer.Option(help="Model calls of the run itself.", metavar="N", min=1)
     ] = None
-    timeout: Annotated[
-        float | None, typer.Option(help="Seconds until the run is stopped.", metavar="SECONDS", min=0.001)
-    ] = None
-    worker_timeout: Annotated[
-        float | None, typer.Option(help="Seconds until one worker is stopped.", metavar="SECONDS", min=0.001)
-    ] = None
-    dialect: Annotated[
-        Literal["native", "json"] | None,
-        typer.Option(help="How tools are called. Default: what the model is best at."),
-    ] = None
-    allow_shell: Annotated[
-        bool, typer.Option("--allow-shell", help="Let agents run commands, without a sandbox.")
-    ] = False
-    coordinator: Annotated[
-        bool,
-        typer.Option(
-            "--coordinator", help="Research, plan, implement and verify, instead of the orchestrator."
-        ),
-    ] = False
+    timeout: Timeout = None
+    worker_timeout: WorkerTimeout = None
+    dialect: DialectName = None
+    allow_shell: AllowShell = False
+    coordinator: WithCoordinator = False
 
     def overrides(self) -> "Overrides":
         from xclaw.settings import Overrides
@@ -125,33 +128,18 @@ class ServeOptions:
     model: Annotated[
         list[str],
         typer.Option("--model", "-m", help="PROVIDER:MODEL where a message names none.", metavar="MODEL"),
-    ] = field(default_factory=_none)
-    workspace: Annotated[
-        str | None,
-        typer.Option("--workspace", "-w", help="Where files and the database live.", metavar="DIR"),
-    ] = None
-    worker_timeout: Annotated[
-        float | None, typer.Option(help="Seconds until one worker is stopped.", metavar="SECONDS", min=0.001)
-    ] = None
-    dialect: Annotated[
-        Literal["native", "json"] | None,
-        typer.Option(help="How tools are called. Default: what the model is best at."),
-    ] = None
-    allow_shell: Annotated[
-        bool, typer.Option("--allow-shell", help="Let agents run commands, without a sandbox.")
-    ] = False
-    coordinator: Annotated[
-        bool,
-        typer.Option(
-            "--coordinator", help="Research, plan, implement and verify, instead of the orchestrator."
-        ),
-    ] = False
+    ] = field(default_factory=list[str])
+    workspace: WorkspaceDir = None
+    worker_timeout: WorkerTimeout = None
+    dialect: DialectName = None
+    allow_shell: AllowShell = False
+    coordinator: WithCoordinator = False
     channel: Annotated[
         list[str],
         typer.Option(
             "--channel", help="A channel of your own, MODULE:FACTORY; repeat it for more.", metavar="NAME"
         ),
-    ] = field(default_factory=_none)
+    ] = field(default_factory=list[str])
     idle_exit: Annotated[
         float | None,
         typer.Option(
@@ -199,10 +187,7 @@ class SessionsOptions:
         list[str] | None, typer.Argument(help="For `rename`.", metavar="TITLE", show_default=False)
     ] = None
     limit: Annotated[int, typer.Option(help="How many to list.", min=1, max=500)] = 50
-    workspace: Annotated[
-        str | None,
-        typer.Option("--workspace", "-w", help="Where files and the database live.", metavar="DIR"),
-    ] = None
+    workspace: WorkspaceDir = None
     as_json: Annotated[
         bool, typer.Option("--json", help="JSON instead of text; of `export`, JSON lines.")
     ] = False
@@ -218,10 +203,7 @@ class TeamOptions:
     reset: Annotated[str | None, typer.Option("--reset", help="Let this expert forget.", metavar="AGENT")] = (
         None
     )
-    workspace: Annotated[
-        str | None,
-        typer.Option("--workspace", "-w", help="Where files and the database live.", metavar="DIR"),
-    ] = None
+    workspace: WorkspaceDir = None
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False
 
 
@@ -296,10 +278,7 @@ class ApproveOptions:
         str | None,
         typer.Option(help="With --session or --always: allow this, not only that call.", metavar="RULE"),
     ] = None
-    workspace: Annotated[
-        str | None,
-        typer.Option("--workspace", "-w", help="Where files and the database live.", metavar="DIR"),
-    ] = None
+    workspace: WorkspaceDir = None
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False
 
 

@@ -5,14 +5,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from xclaw.cli.options import OutputFormat, chain_of
+from xclaw.cli.options import (
+    BudgetTokens,
+    BudgetUsd,
+    OutputFormat,
+    SessionName,
+    Timeout,
+    WorkerTimeout,
+    WorkspaceDir,
+    chain_of,
+)
 
 if TYPE_CHECKING:
     from xclaw.settings import Overrides
-
-
-def _none() -> list[str]:
-    return []
 
 
 @dataclass(frozen=True)
@@ -43,27 +48,13 @@ class WorkflowOptions:
         typer.Option(
             "--model", "-m", help="PROVIDER:MODEL for its agents; repeat it for a chain.", metavar="MODEL"
         ),
-    ] = field(default_factory=_none)
-    workspace: Annotated[
-        str | None,
-        typer.Option("--workspace", "-w", help="Where files and the database live.", metavar="DIR"),
-    ] = None
-    session: Annotated[
-        str | None,
-        typer.Option("--session", "-s", help="The conversation to go on with, or to begin.", metavar="NAME"),
-    ] = None
-    budget_usd: Annotated[
-        float | None, typer.Option(help="Money for the run and its workers.", metavar="USD", min=0)
-    ] = None
-    budget_tokens: Annotated[
-        int | None, typer.Option(help="Tokens for the run and its workers.", metavar="N", min=0)
-    ] = None
-    timeout: Annotated[
-        float | None, typer.Option(help="Seconds until the run is stopped.", metavar="SECONDS", min=0.001)
-    ] = None
-    worker_timeout: Annotated[
-        float | None, typer.Option(help="Seconds until one worker is stopped.", metavar="SECONDS", min=0.001)
-    ] = None
+    ] = field(default_factory=list[str])
+    workspace: WorkspaceDir = None
+    session: SessionName = None
+    budget_usd: BudgetUsd = None
+    budget_tokens: BudgetTokens = None
+    timeout: Timeout = None
+    worker_timeout: WorkerTimeout = None
     output_format: Annotated[
         OutputFormat, typer.Option("--output-format", "-o", help="What goes to standard output.")
     ] = "text"

@@ -5,6 +5,7 @@ XclawError
 |   +-- NoModel           no key, no endpoint, no embedded model
 |   +-- SessionBusy       another process works in the session
 |   +-- NotAllowed        the token's user may not do or see this
+|   +-- SandboxUnavailable the sandbox that was asked for does not work here
 +-- ModelError            one attempt at a model call failed
 |   +-- ModelUnavailable  outage, rate limit, network: retry, then the next model
 |   +-- ModelInterrupted  the stream ended before the answer did: retry
@@ -16,6 +17,7 @@ XclawError
 +-- LimitReached          a bound of the run or its tree
 +-- SpawnRefused          a child may not start; the text goes to the model
 +-- Deadlock              everybody of a team waits for somebody else; ends the run
++-- SandboxLost           the run's sandbox crashed or was killed; ends the run
 +-- JournalError          events could not be made durable
     +-- Fenced            another process owns the run now
 """
@@ -44,6 +46,10 @@ class SessionBusy(UsageError):
 class NotAllowed(UsageError):
     """The user that a token names may not do this. Of what belongs to others it is said that it is not
     there, so this is about scopes."""
+
+
+class SandboxUnavailable(UsageError):
+    """No sandbox of the kind that was asked for can be started here. The text says why and what to do."""
 
 
 class ModelError(XclawError):
@@ -128,6 +134,10 @@ class SpawnRefused(XclawError):
 
 class Deadlock(XclawError):
     """A member of a team waits for mail that nobody is left to write. The text names who waits for what."""
+
+
+class SandboxLost(XclawError):
+    """The sandbox that a run's commands were executed in is gone. The text says what became of it."""
 
 
 class JournalError(XclawError):

@@ -1,6 +1,6 @@
 """The Tool contract."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -8,6 +8,7 @@ from xclaw.contracts.coordination import Coordination, not_begun
 from xclaw.contracts.events import Event
 from xclaw.contracts.messages import ToolCall
 from xclaw.contracts.models import ToolSpec
+from xclaw.contracts.sandbox import Sandbox
 from xclaw.contracts.spawn import Spawn
 from xclaw.contracts.workspaces import Workspace
 
@@ -39,6 +40,8 @@ class ToolContext:
     """Journal an event in this run's stream."""
     turn_calls: tuple[ToolCall, ...] = ()
     """Every call that the model made in this turn, this one among them, in order."""
+    sandbox: Callable[[], Awaitable[Sandbox]] | None = None
+    """The run's sandbox, started on first use; None in host mode. Raises `SandboxUnavailable`."""
     coordination: Callable[[], Coordination] = not_begun
     """How the phases of a coordinator's run stand now."""
 

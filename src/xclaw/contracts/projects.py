@@ -1,0 +1,119 @@
+"""The Projects contract: working on a user's own directory without ever touching it (SPEC F4).
+
+What workers see is a snapshot: the files that are tracked or could be, and no secrets. What they change is
+in a private tree each, committed under their name in a repository of xclaw's own, and comes back as a
+branch and a patch. Nothing of the project's configuration, hooks or filters is run on the way.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A user's directory as a tree of runs works on it. Fixed in the root's first event, so that a run that
+    is taken up again goes on from the same files."""
+
+    directory: str
+    """Absolute."""
+    kind: Literal["git", "folder"]
+    """A "folder" is in no repository: its changes come back as a patch only."""
+    base: str
+    """The commit that the snapshot is, in xclaw's own repository."""
+    head: str = ""
+    """The commit that the user's repository was at; empty for a folder and before a first commit."""
+    dirty: bool = False
+    """The snapshot holds changes that the user has not committed."""
+    notes: tuple[str, ...] = ()
+    """What was left out and why, for the user: submodules, files too large, the deny-list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit of a worker."""
+
+    id: str
+    branch: str
+    message: str
+    files: tuple[str, ...]
+    """Paths that it changed, in the project; at most 1,000."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two branches changed the same place."""
+
+    branch: str
+    """The one that could not be taken in; it is kept."""
+    onto: str
+    """The commit that it should have been merged into."""
+    files: tuple[str, ...]
+    detail: str
+    """The conflicting parts, with markers; bounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Branches that were put together, in the order asked."""
+
+    commit: str
+    """What holds all of `taken`."""
+    branch: str
+    taken: tuple[str, ...]
+    conflicts: tuple[Conflict, ...] = ()
+
+
+class Worktree(Protocol):
+    """One run's private tree of a project. Its methods block on disk and on git: call them in a thread."""
+
+    @property
+    def directory(self) -> str:
+        """Where its files are, on this machine; inside the run's private directory."""
+        ...
+
+    @property
+    def branch(self) -> str: ...
+
+    def prepare(self) -> None:
+        """Lay the files out, if that was not done before. A tree that is there is left as it is."""
+        ...
+
+    def commit(self, message: str, author: str) -> Commit | None:
+        """Take in what has changed; None when nothing has. Raises `ToolFailed`, with nothing lost, for what
+        cannot be committed, such as a repository inside the tree."""
+        ...
+
+    def patch(self) -> bytes:
+        """All that its commits changed, as `git apply` takes it; empty when nothing."""
+        ...
+
+    def remove(self) -> None:
+        """The files go, the commits stay. Refuses to lose what is not committed: that stays too."""
+        ...
+
+
+class Projects(Protocol):
+    """Opens directories of users' and hands out trees of them. Its methods block: call them in a thread."""
+
+    def open(self, directory: str) -> Project:
+        """Take a snapshot. Raises `UsageError` for what is no directory, is too large, or cannot be read."""
+        ...
+
+    def snapshot(self, project: Project) -> str:
+        """The snapshot's files, laid out read-only: a directory of this machine, shared by all runs."""
+        ...
+
+    def worktree(self, project: Project, run_id: str, directory: str, onto: str = "") -> Worktree:
+        """The tree of a run in `directory`, the same again after a crash. `onto`: the commit to begin at
+        instead of the snapshot."""
+        ...
+
+    def merge(self, project: Project, branches: tuple[str, ...], name: str, onto: str = "") -> Merged:
+        """Put branches together in this order. One that conflicts is left out, and told; nothing is lost."""
+        ...
+
+    def publish(self, project: Project, branch: str) -> str:
+        """Have the user's repository hold the branch too; answers its name there, empty for a folder. Their
+        files, index and current branch are not touched. An existing branch of that name is never moved
+        back or over another's work."""
+        ...

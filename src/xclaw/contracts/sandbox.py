@@ -6,7 +6,7 @@ Inside, there are `/workspace`, which is the run's own and can be written, `/inp
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 BackendName = Literal["host", "bubblewrap", "kvm", "tcg", "container"]
 """How commands are kept in. "host": by nothing. "tcg": a micro-VM whose processor is emulated, which is slow;
@@ -140,8 +140,38 @@ class SandboxBackend(Protocol):
         ...
 
 
+class WarmSandbox(Protocol):
+    """A sandbox that was started ahead of the run that will have it, and has nothing of any run."""
+
+    async def ping(self) -> bool:
+        """Whether it still answers, in bounded time. Never raises."""
+        ...
+
+    async def take(self, spec: SandboxSpec) -> Sandbox:
+        """Make it the run's own: from then on it is ended through what is answered. Raises `SandboxLost`
+        when it is gone. Cancelling it leaves nothing behind."""
+        ...
+
+    async def close(self) -> None:
+        """As of a `Sandbox`."""
+        ...
+
+
+@runtime_checkable
+class WarmBackend(SandboxBackend, Protocol):
+    """A backend that can start sandboxes before it is known for which run."""
+
+    async def warm(self, policy: SandboxPolicy) -> WarmSandbox:
+        """Raises `SandboxUnavailable`. Cancelling it leaves nothing behind."""
+        ...
+
+
 class Sandboxes(Protocol):
     """Hands out sandboxes: one for each run that needs one."""
+
+    async def ready(self) -> Probe:
+        """What sandboxes are made by, before anything depends on it. Raises `SandboxUnavailable`."""
+        ...
 
     async def open(self, spec: SandboxSpec) -> Sandbox:
         """Waits when as many are open as may be. Raises `SandboxUnavailable` when what was asked for does

@@ -1,5 +1,7 @@
 """The Workspace contract: what files a run may see, and where it delivers."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,6 +28,16 @@ class FileSlice:
     binary: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedPath:
+    """A regular file or a directory, open for reading."""
+
+    descriptor: int
+    size: int
+    """Of a file, in bytes."""
+    is_directory: bool
+
+
 class Workspace(Protocol):
     """One run's files: a private directory, a delivery directory, and what it was handed, read-only.
 
@@ -39,17 +51,45 @@ class Workspace(Protocol):
     @property
     def delivery_dir(self) -> str: ...
 
+    @property
+    def shown_dir(self) -> str:
+        """The private directory as the run's model and its commands name it."""
+        ...
+
+    @property
+    def input_dir(self) -> str:
+        """Holds copies of what was granted, for the run's sandbox; empty for a run that has none."""
+        ...
+
     def prepare(self) -> None:
-        """Make both directories, for a program that is started in them. The other methods need no such
-        call: what is not there yet lists as empty."""
+        """Make the directories, for a program that is started in them, and the copies for a sandbox of all
+        that was granted by now. The other methods need no such call: what is not there yet lists as empty."""
+        ...
+
+    def release(self) -> None:
+        """Remove what only the run's sandbox needed, once that is gone."""
         ...
 
     def grant(self, pointers: tuple[Pointer, ...]) -> None:
         """Let this run read these artifacts, and nothing beside them."""
         ...
 
+    def shown(self, pointer: Pointer) -> str:
+        """The path by which the run's model reads an artifact that was granted."""
+        ...
+
+    def judged(self, path: str) -> str:
+        """The path on this machine that `path` names, for rules about paths: it need not be allowed, nor
+        exist. Relative ones stay as they are."""
+        ...
+
     def read(self, path: str, offset: int = 0, limit: int = 100_000) -> FileSlice:
         """`offset` and `limit` in bytes."""
+        ...
+
+    def opened(self, path: str) -> AbstractContextManager[OpenedPath]:
+        """A file or a directory as long as the context lasts. What is below a directory is to be opened from
+        its descriptor, one name at a time and never through a link."""
         ...
 
     def list_directory(self, path: str, limit: int = 10_000) -> list[DirectoryItem]:
@@ -58,6 +98,13 @@ class Workspace(Protocol):
 
     def write(self, path: str, content: bytes) -> str:
         """Write a private file atomically; answers its absolute path."""
+        ...
+
+    def edit(self, path: str, change: Callable[[bytes], bytes], limit: int) -> str:
+        """Put in place of a private file, atomically, what `change` makes of its content; answers its
+        absolute path. Edits of one workspace follow one another, so none is lost. What `change` raises
+        leaves the file as it is. Raises `ToolFailed` for a file of more than `limit` bytes, and for one
+        that somebody else wrote to meanwhile."""
         ...
 
     def deliver(self, path: str, content: bytes) -> Pointer:

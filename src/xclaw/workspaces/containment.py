@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from xclaw.workspaces.names import composed
+from xclaw.workspaces.owners import give_to_owner
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -36,10 +37,17 @@ class Region:
 
     root: tuple[str, ...]
     below: tuple[str, ...]
+    seen: tuple[str, ...] = ()
+    """Where a sandbox has it mounted: then paths and links that lead here are written so."""
 
     @property
     def parts(self) -> tuple[str, ...]:
         return self.root + self.below
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """What a path that leads here begins with."""
+        return self.seen or self.parts
 
     @property
     def path(self) -> str:
@@ -56,6 +64,11 @@ class Place:
     @property
     def path(self) -> str:
         return "/" + "/".join(self.region.parts + self.parts)
+
+    @property
+    def shown(self) -> str:
+        """The path as whoever works there writes it."""
+        return "/" + "/".join(self.region.named + self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +107,8 @@ def locate(parts: tuple[str, ...], regions: tuple[Region, ...]) -> Place:
     """The place that absolute `parts` name. Raises `OutsideVisible`."""
     clean = collapsed(parts)
     for region in regions:
-        length = len(region.parts)
-        if tuple(map(composed, clean[:length])) == tuple(map(composed, region.parts)):
+        length = len(region.named)
+        if tuple(map(composed, clean[:length])) == tuple(map(composed, region.named)):
             return Place(region, clean[length:])
     raise OutsideVisible
 
@@ -120,21 +133,35 @@ def opened_parent(place: Place, visible: tuple[Region, ...], *, create: bool = F
 
 
 @contextmanager
-def opened_file(place: Place, visible: tuple[Region, ...]) -> Generator[tuple[int, os.stat_result]]:
-    """A regular file, open for reading, never waiting for a pipe or a device.
+def opened_file(
+    place: Place, visible: tuple[Region, ...], *, directories: bool = False
+) -> Generator[tuple[int, os.stat_result]]:
+    """A regular file, open for reading, never waiting for a pipe or a device; a directory too, if
+    `directories`.
 
     Raises `OutsideVisible`, `NotRegular` and `OSError`.
     """
-    with opened_parent(place, visible) as parent:
-        # Looked at first, since opening a device can have effects of its own; again once it is open.
-        _require_regular(os.stat(parent.name, dir_fd=parent.directory, follow_symlinks=False))
-        descriptor = os.open(parent.name, _FILE, dir_fd=parent.directory)
-        try:
-            status = os.fstat(descriptor)
-            _require_regular(status)
-            yield descriptor, status
-        finally:
-            os.close(descriptor)
+    with (
+        opened_parent(place, visible) as parent,
+        opened_here(parent.name, parent.directory, directories=directories) as opened,
+    ):
+        yield opened
+
+
+@contextmanager
+def opened_here(
+    name: str, directory: int, *, directories: bool = False
+) -> Generator[tuple[int, os.stat_result]]:
+    """As `opened_file`, of one name in an open directory."""
+    # Looked at first, since opening a device can have effects of its own; again once it is open.
+    _require_regular(os.stat(name, dir_fd=directory, follow_symlinks=False), directories)
+    descriptor = os.open(name, _FILE, dir_fd=directory)
+    try:
+        status = os.fstat(descriptor)
+        _require_regular(status, directories)
+        yield descriptor, status
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -162,8 +189,8 @@ def kind_of(mode: int) -> str:
     return "device"
 
 
-def _require_regular(status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode):
+def _require_regular(status: os.stat_result, directories: bool) -> None:
+    if not (stat.S_ISREG(status.st_mode) or (directories and stat.S_ISDIR(status.st_mode))):
         raise NotRegular(kind_of(status.st_mode))
 
 
@@ -193,7 +220,7 @@ def _walk(place: Place, *, create: bool) -> Opened | _Link:
 def _followed(region: Region, link: _Link, visible: tuple[Region, ...]) -> Place:
     if not visible:
         raise OutsideVisible
-    start = () if link.target.startswith("/") else region.parts + link.walked
+    start = () if link.target.startswith("/") else region.named + link.walked
     return locate(start + tuple(link.target.split("/")) + link.rest, visible)
 
 
@@ -216,7 +243,9 @@ def _open_or_make(name: str, directory: int, *, create: bool) -> int:
             raise
     with contextlib.suppress(FileExistsError):  # somebody else may make it at the same moment
         os.mkdir(name, _DIRECTORY_MODE, dir_fd=directory)
-    return os.open(name, _DIRECTORY, dir_fd=directory)
+    made = os.open(name, _DIRECTORY, dir_fd=directory)
+    give_to_owner(made, directory)
+    return made
 
 
 def _existing_name(name: str, directory: int) -> str:

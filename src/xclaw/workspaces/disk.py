@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from xclaw.contracts.workspaces import FileSlice
 from xclaw.workspaces.names import TEMPORARY_PREFIX
+from xclaw.workspaces.owners import give_to_owner
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
@@ -29,6 +30,7 @@ def temporary_file(directory: int, content: bytes, mode: int, *, durable: bool) 
     try:
         try:
             write_all(descriptor, content)
+            give_to_owner(descriptor, directory)
             os.fchmod(descriptor, mode)
             if durable:
                 os.fsync(descriptor)

@@ -28,12 +28,14 @@ class Home:
         *,
         exclusive: bool,
         durable: bool,
+        sandboxed: bool = False,
     ) -> None:
         self._root = root
         self._agent_part = agent_part
         self._task_part = task_part
         self._run_id = run_id
         self._durable = durable
+        self._sandboxed = sandboxed
         self._is_made = False
         self._is_open = exclusive
         """Somebody else may yet claim the place."""
@@ -43,8 +45,10 @@ class Home:
 
     def _settle_at(self, task_part: str) -> None:
         self.deliveries = Deliveries(self._root, task_part, durable=self._durable)
-        self.private = Region(self._root, ("agents", self._agent_part, task_part))
-        self.visible = (self.private, self.deliveries.region)
+        private = ("agents", self._agent_part, task_part)
+        self.private = Region(self._root, private, ("workspace",) if self._sandboxed else ())
+        self.input = Region(self._root, (".inputs", task_part), ("input",) if self._sandboxed else ())
+        self.visible = (self.private, self.deliveries.region, *((self.input,) if self._sandboxed else ()))
 
     @property
     def run_id(self) -> str:
@@ -67,7 +71,7 @@ class Home:
         self._is_open = False
 
     def make(self) -> None:
-        """Make both directories."""
+        """Make the directories."""
         self.claim()
         for region in self.visible:
             with opened_directory(Place(region, ()), (), create=True):

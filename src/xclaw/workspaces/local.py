@@ -11,6 +11,7 @@ from xclaw.workspaces.containment import OutsideVisible, Region, absolute_parts,
 from xclaw.workspaces.deliveries import Deliveries
 from xclaw.workspaces.homes import Home
 from xclaw.workspaces.names import safe_component, split_path
+from xclaw.workspaces.sandboxed import SandboxedWorkspace
 from xclaw.workspaces.settings import WorkspaceSettings
 from xclaw.workspaces.workspace import LocalWorkspace
 
@@ -51,10 +52,12 @@ class LocalWorkspaces:
                 run_id,
                 exclusive=exclusive,
                 durable=self._settings.durable,
+                sandboxed=self._settings.mode == "full",
             )
             if exclusive:
                 self._homes[task_part] = home
-        return LocalWorkspace(self._settings, home, agent, run_id)
+        kind = SandboxedWorkspace if self._settings.mode == "full" else LocalWorkspace
+        return kind(self._settings, home, agent, run_id)
 
     def find(self, path: str) -> Pointer | None:
         try:

@@ -4,11 +4,12 @@ import hashlib
 import itertools
 import os
 import stat
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.errors import ToolFailed, UsageError
-from xclaw.contracts.workspaces import DirectoryItem, FileSlice
+from xclaw.contracts.workspaces import DirectoryItem, FileSlice, OpenedPath
 from xclaw.workspaces.containment import (
     NotRegular,
     Opened,
@@ -24,6 +25,7 @@ from xclaw.workspaces.containment import (
 )
 from xclaw.workspaces.deliveries import Deliveries
 from xclaw.workspaces.disk import read_slice, replace_file
+from xclaw.workspaces.edits import changed_content, in_turn
 from xclaw.workspaces.grants import Grants
 from xclaw.workspaces.homes import Home
 from xclaw.workspaces.names import (
@@ -83,8 +85,25 @@ class LocalWorkspace:
     def delivery_dir(self) -> str:
         return self._deliveries.region.path
 
+    @property
+    def shown_dir(self) -> str:
+        return self.private_dir
+
+    @property
+    def input_dir(self) -> str:
+        return ""
+
     def prepare(self) -> None:
         self._home.make()
+
+    def release(self) -> None:
+        pass
+
+    def shown(self, pointer: Pointer) -> str:
+        return pointer.path
+
+    def judged(self, path: str) -> str:
+        return path
 
     def grant(self, pointers: tuple[Pointer, ...]) -> None:
         self._grants.add(pointers)
@@ -94,12 +113,24 @@ class LocalWorkspace:
             raise ToolFailed(f"offset must be 0 or more and limit 1 or more, not {offset} and {limit}")
         limit = min(limit, self._settings.max_read_bytes)
         self._home.look()
-        with self._explained(path, "read"):
-            place, follow, granted = self._readable(path)
-            with opened_file(place, follow) as (descriptor, status):
-                if granted is not None and status.st_size != granted.size:
-                    raise ToolFailed(f"{shown(path)} has changed since it was delivered; ask for it again")
-                return read_slice(descriptor, status.st_size, offset, limit)
+        with self._explained(path, "read"), self._opened(path) as (descriptor, status):
+            if stat.S_ISDIR(status.st_mode):
+                raise NotRegular(kind_of(status.st_mode))
+            return read_slice(descriptor, status.st_size, offset, limit)
+
+    @contextmanager
+    def opened(self, path: str) -> Generator[OpenedPath]:
+        self._home.look()
+        with ExitStack() as stack:
+            with self._explained(path, "open"):
+                try:
+                    descriptor, status = stack.enter_context(self._opened(path))
+                except FileNotFoundError:
+                    if self._located(path).parts:
+                        raise
+                    self.prepare()  # one of the run's own directories, before anything was written to it
+                    descriptor, status = stack.enter_context(self._opened(path))
+            yield OpenedPath(descriptor, status.st_size, stat.S_ISDIR(status.st_mode))
 
     def list_directory(self, path: str, limit: int = 10_000) -> list[DirectoryItem]:
         limit = min(limit, self._settings.max_entries)
@@ -118,17 +149,21 @@ class LocalWorkspace:
 
     def write(self, path: str, content: bytes) -> str:
         self._check_size(content)
-        with self._explained(path, "write"):
-            self._home.look()
-            place = self._located(path)
-            check_new_names(place.parts)
-            if place.region != self._private:
-                raise ToolFailed(f"{shown(path)} is a delivered place; use deliver, or write a relative path")
-            if not place.parts or path.endswith("/"):
-                raise ToolFailed(f"{shown(path)} names a directory; name a file")
-            self._home.claim()
-            place = Place(self._private, place.parts)  # the claim may have moved it
-            with opened_parent(place, self._visible, create=True) as parent:
+        with (
+            self._explained(path, "write"),
+            opened_parent(self._writable(path), self._visible, create=True) as parent,
+        ):
+            return self._replace(parent, content)
+
+    def edit(self, path: str, change: Callable[[bytes], bytes], limit: int) -> str:
+        self._home.look()
+        with explained(path, "edit", self._allowed, lambda: self._editable_instead(path)):
+            place = self._writable(path)
+            with in_turn(self._private.path), opened_parent(place, self._visible) as parent:
+                if parent.place.region != self._private:
+                    raise OutsideVisible
+                content = changed_content(parent.name, parent.directory, change, limit)
+                self._check_size(content)
                 return self._replace(parent, content)
 
     def place(self, pointers: tuple[Pointer, ...]) -> list[str]:
@@ -183,14 +218,44 @@ class LocalWorkspace:
             stem = safe_component(repr(name))
         return self.write(f"{_SPILL_DIRECTORY}/{stem}-{digest}.txt", raw)
 
+    @contextmanager
+    def _opened(self, path: str) -> Generator[tuple[int, os.stat_result]]:
+        place, follow, granted = self._readable(path)
+        with opened_file(place, follow, directories=granted is None) as (descriptor, status):
+            if granted is not None and status.st_size != granted.size:
+                raise ToolFailed(f"{shown(path)} has changed since it was delivered; ask for it again")
+            yield descriptor, status
+
+    def _writable(self, path: str) -> Place:
+        """Where a private file may be written. Claims the home, which may move it."""
+        self._home.look()
+        place = self._located(path)
+        check_new_names(place.parts)
+        if place.region != self._private:
+            raise ToolFailed(f"{shown(path)} is a delivered place; use deliver, or write a relative path")
+        if not place.parts or path.endswith("/"):
+            raise ToolFailed(f"{shown(path)} names a directory; name a file")
+        self._home.claim()
+        return Place(self._private, place.parts)
+
+    def _editable_instead(self, path: str) -> str:
+        """What to do about a file that is not there to be edited."""
+        try:
+            place, _, _ = self._readable(path)
+        except (ToolFailed, OutsideVisible, OSError):
+            return ""
+        if place.region != self._private:
+            return " in your workspace. It is a delivered artifact, which stays as it is: write_file makes a copy"
+        return f"{self._similar(path)}; write_file makes a new file"
+
     def _located(self, path: str) -> Place:
         is_absolute, parts = split_path(path, self._settings.path_rules)
-        return locate(parts if is_absolute else self._private.parts + parts, self._visible)
+        return locate(parts if is_absolute else self._private.named + parts, self._visible)
 
     def _readable(self, path: str) -> tuple[Place, tuple[Region, ...], Pointer | None]:
         """Where `path` is, the regions its links may lead to, and the grant that lets it be read."""
         is_absolute, parts = split_path(path, self._settings.path_rules)
-        absolute = collapsed(parts if is_absolute else self._private.parts + parts)
+        absolute = collapsed(parts if is_absolute else self._private.named + parts)
         pointer = self._grants.at(absolute)
         if pointer is not None:
             return self._granted_place(pointer), _STRICT, pointer
@@ -218,8 +283,6 @@ class LocalWorkspace:
 
     def _deliverable(self, path: str) -> tuple[str, ...]:
         is_absolute, parts = split_path(path, self._settings.path_rules)
-        if self._settings.mode == "full" and (is_absolute or len(parts) != 1 or parts == ("..",)):
-            raise ToolFailed(f"{shown(path)}: deliver takes a bare file name such as report.md")
         region = self._deliveries.region
         try:
             place = locate(parts if is_absolute else region.parts + parts, (region,))
@@ -255,7 +318,7 @@ class LocalWorkspace:
                 raise NotRegular(kind_of(status.st_mode))
             mode = stat.S_IMODE(status.st_mode) & 0o777
         replace_file(parent.directory, parent.name, content, mode, durable=self._settings.durable)
-        return parent.place.path
+        return parent.place.shown
 
     def _check_size(self, content: bytes) -> None:
         limit = self._settings.max_file_bytes

@@ -78,9 +78,9 @@ class Workspace(Protocol):
         """The path by which the run's model reads an artifact that was granted."""
         ...
 
-    def judged(self, path: str) -> str:
-        """The path on this machine that `path` names, for rules about paths: it need not be allowed, nor
-        exist. Relative ones stay as they are."""
+    def judged(self, path: str) -> tuple[str, str]:
+        """For rules about paths: the one on this machine that `path` means, relative or absolute, and where
+        the links on its way lead, empty to be found out. It need be neither allowed nor there."""
         ...
 
     def read(self, path: str, offset: int = 0, limit: int = 100_000) -> FileSlice:

@@ -102,8 +102,8 @@ class LocalWorkspace:
     def shown(self, pointer: Pointer) -> str:
         return pointer.path
 
-    def judged(self, path: str) -> str:
-        return path
+    def judged(self, path: str) -> tuple[str, str]:
+        return path, ""
 
     def grant(self, pointers: tuple[Pointer, ...]) -> None:
         self._grants.add(pointers)

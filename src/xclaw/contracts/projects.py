@@ -37,6 +37,8 @@ class Commit:
     message: str
     files: tuple[str, ...]
     """Paths that it changed, in the project; at most 1,000."""
+    notes: tuple[str, ...] = ()
+    """What lies in the tree and was left out, and why: what the deny-list names, special files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +80,28 @@ class Worktree(Protocol):
         """Lay the files out, if that was not done before. A tree that is there is left as it is."""
         ...
 
-    def commit(self, message: str, author: str) -> Commit | None:
+    @property
+    def tip(self) -> str:
+        """The branch's newest commit; what it began at where it has none of its own."""
+        ...
+
+    def commit(self, message: str, author: str, *, last: bool = False) -> Commit | None:
         """Take in what has changed; None when nothing has. Raises `ToolFailed`, with nothing lost, for what
-        cannot be committed, such as a repository inside the tree."""
+        cannot be committed, such as a repository inside the tree. `last`: leave that in the tree, say so in
+        the notes, and take in the rest."""
+        ...
+
+    def commits(self) -> list[Commit]:
+        """Its own, oldest first."""
         ...
 
     def patch(self) -> bytes:
         """All that its commits changed, as `git apply` takes it; empty when nothing."""
         ...
 
-    def remove(self) -> None:
-        """The files go, the commits stay. Refuses to lose what is not committed: that stays too."""
+    def remove(self) -> bool:
+        """The files go, the commits stay. What is not committed is not lost: then all stays, and the answer
+        is False."""
         ...
 
 
@@ -103,17 +116,30 @@ class Projects(Protocol):
         """The snapshot's files, laid out read-only: a directory of this machine, shared by all runs."""
         ...
 
-    def worktree(self, project: Project, run_id: str, directory: str, onto: str = "") -> Worktree:
-        """The tree of a run in `directory`, the same again after a crash. `onto`: the commit to begin at
-        instead of the snapshot."""
+    def worktree(
+        self, project: Project, run_id: str, task_id: str, directory: str, onto: str = ""
+    ) -> Worktree:
+        """The tree of a run in `directory`, the same again after a crash. Its branch is `xclaw/` and the task's
+        id, with more behind it where another run has that one. `onto`: the commit to begin at instead of the
+        snapshot."""
         ...
 
     def merge(self, project: Project, branches: tuple[str, ...], name: str, onto: str = "") -> Merged:
-        """Put branches together in this order. One that conflicts is left out, and told; nothing is lost."""
+        """Put branches together in this order, as a branch of the name `name`. One that conflicts is left out,
+        and told; nothing is lost. The same again is the same commit. Raises `ToolFailed` for a branch that
+        there is not."""
+        ...
+
+    def patch(self, project: Project, branch: str) -> bytes:
+        """All that a branch changed since the snapshot, as `git apply` takes it."""
+        ...
+
+    def log(self, project: Project, branch: str) -> list[Commit]:
+        """The commits of a branch since the snapshot, oldest first; at most 1,000."""
         ...
 
     def publish(self, project: Project, branch: str) -> str:
         """Have the user's repository hold the branch too; answers its name there, empty for a folder. Their
         files, index and current branch are not touched. An existing branch of that name is never moved
-        back or over another's work."""
+        back or over another's work: then it has another name. Raises `UsageError` where it cannot be."""
         ...

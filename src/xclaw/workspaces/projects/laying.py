@@ -1,0 +1,89 @@
+"""Putting the files of a commit into a directory: as they are stored, with no conversion."""
+
+import os
+import shutil
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from xclaw.workspaces.projects.denied import is_git_internal
+from xclaw.workspaces.projects.git import Blobs
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def lay_out(
+    files: Mapping[str, tuple[str, str]],
+    blobs: Blobs,
+    directory: Path,
+    *,
+    read_only: bool,
+    owner: tuple[int, int] | None,
+) -> None:
+    """`directory` is new and empty. `owner`: user and group of all of it, where xclaw is root."""
+    made: set[Path] = {directory}
+    for path, (mode, object_id) in files.items():
+        if mode not in ("100644", "100755", "120000") or any(map(is_git_internal, path.split("/"))):
+            continue
+        place = directory / path
+        _make_above(place.parent, made)
+        content = blobs.content(object_id)
+        if mode == "120000":
+            place.symlink_to(os.fsdecode(content))
+        else:
+            _write(place, content, _bits(mode, read_only=read_only))
+        if owner is not None:
+            os.chown(place, *owner, follow_symlinks=False)
+    for folder in made:
+        if owner is not None:
+            os.chown(folder, *owner, follow_symlinks=False)
+        folder.chmod(0o555 if read_only else 0o755)
+
+
+def remove_tree(directory: Path) -> None:
+    """A directory with all that is in it, read-only or not. Through no link."""
+    if not directory.is_dir() or directory.is_symlink():
+        directory.unlink(missing_ok=True)
+        return
+    for folder, names, _ in os.walk(directory):
+        for name in names:
+            below = Path(folder, name)
+            if not below.is_symlink():
+                below.chmod(0o700)
+    directory.chmod(0o700)
+    shutil.rmtree(directory)
+
+
+def owner_for(directory: Path) -> tuple[int, int] | None:
+    """Whose new files below `directory` are to be; None: whoever runs xclaw."""
+    status = directory.stat()
+    if os.geteuid() != 0 or status.st_uid == 0:
+        return None
+    return status.st_uid, status.st_gid
+
+
+def _bits(mode: str, *, read_only: bool) -> int:
+    if mode == "100755":
+        return 0o555 if read_only else 0o755
+    return 0o444 if read_only else 0o644
+
+
+def _make_above(directory: Path, made: set[Path]) -> None:
+    missing: list[Path] = []
+    while directory not in made:
+        missing.append(directory)
+        directory = directory.parent
+    for each in reversed(missing):
+        each.mkdir(mode=0o755)
+        made.add(each)
+
+
+def _write(place: Path, content: bytes, bits: int) -> None:
+    descriptor = os.open(place, _NEW, stat.S_IMODE(bits) | stat.S_IWUSR)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        os.fchmod(descriptor, bits)
+    finally:
+        os.close(descriptor)

@@ -15,6 +15,7 @@ from xclaw.contracts.permissions import Permissions
 from xclaw.contracts.plans import CheckRun, Phase, PlannedTask, Verdict
 from xclaw.contracts.results import Outcome, Result
 from xclaw.contracts.routing import Route
+from xclaw.contracts.sandbox import BackendName
 from xclaw.contracts.tasks import Task
 from xclaw.contracts.team_events import BoardChanged, MailSent
 from xclaw.contracts.usage import Usage
@@ -56,6 +57,8 @@ class RunStarted:
     """The user's program that the run is, with its arguments."""
     tree_models: tuple[str, ...] = ()
     """Of a root: the chain of the agents below it that name none."""
+    sandbox: BackendName | Literal[""] = ""
+    """What its commands are kept in by; empty in host mode."""
     kind: Literal["run_started"] = "run_started"
 
 

@@ -10,6 +10,8 @@ from xclaw.contracts.errors import (
     JournalError,
     LimitReached,
     NotPermitted,
+    SandboxLost,
+    SandboxUnavailable,
     SpawnRefused,
     ToolFailed,
 )
@@ -100,7 +102,7 @@ async def _output_of(parts: Parts, call: ToolCall, watch: _Stopwatch) -> ToolOut
         return ToolOutput(_late(tool, failure), ok=False)
     except (ToolFailed, SpawnRefused, LimitReached) as failure:
         return ToolOutput(f"error: {failure}", ok=False, refused=isinstance(failure, NotPermitted))
-    except (Fenced, JournalError, Deadlock):
+    except (Fenced, JournalError, Deadlock, SandboxLost, SandboxUnavailable):
         raise
     except Exception as failure:  # noqa: BLE001 - the boundary of a call: a tool's bug ends the call only
         return ToolOutput(_bug(tool, failure), ok=False)
@@ -146,6 +148,7 @@ def _context(parts: Parts, call: ToolCall) -> ToolContext:
         spawn=parts.spawn_for(call.id),
         record=parts.log.record,
         turn_calls=parts.state.turn_calls,
+        sandbox=parts.sandbox,
         coordination=lambda: parts.state.coordination,
     )
 

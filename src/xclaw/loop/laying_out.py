@@ -1,4 +1,4 @@
-"""What a run is to check lies in its directory before its first turn."""
+"""What a run is to check, or was handed, lies where it works before its first turn."""
 
 import asyncio
 
@@ -7,12 +7,17 @@ from xclaw.loop.parts import Ending, Parts
 
 
 async def lay_out(parts: Parts) -> Ending | None:
-    """Put what a run is to check into its directory, unless it has begun; an ending when that fails."""
+    """Put what a run is to check into its directory, unless it has begun; an ending when that fails. In a
+    sandbox, what it was handed is copied to where that can see it."""
     task = parts.task
-    if task is None or not task.checks or parts.state.check_runs.begun:
+    if task is None:
         return None
     try:
-        await asyncio.to_thread(parts.workspace.place, task.inputs)
+        if task.checks and not parts.state.check_runs.begun:
+            await asyncio.to_thread(parts.workspace.place, task.inputs)
+        elif task.inputs and parts.sandbox is not None:
+            await asyncio.to_thread(parts.workspace.prepare)
     except (ToolFailed, OSError) as failure:
-        return Ending("error", "", f"what is to be checked could not be laid out: {failure}")
+        what = "what is to be checked" if task.checks else "what was handed on"
+        return Ending("error", "", f"{what} could not be laid out: {failure}")
     return None

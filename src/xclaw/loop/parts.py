@@ -1,6 +1,6 @@
 """What one run is made of. The runtime fills it in; the loop only uses it."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from xclaw.contracts.ledger import Ledger
 from xclaw.contracts.messages import ChatMessage, ToolCall
 from xclaw.contracts.models import Model, ToolSpec
 from xclaw.contracts.results import Outcome
+from xclaw.contracts.sandbox import Sandbox
 from xclaw.contracts.spawn import Spawn
 from xclaw.contracts.tasks import Task
 from xclaw.contracts.tools import Tool, ToolSet
@@ -117,6 +118,8 @@ class Parts:
     task: Task | None = None
     output_schema: dict[str, object] | None = None
     """What a root's final text has to be; a task has its own."""
+    sandbox: Callable[[], Awaitable[Sandbox]] | None = None
+    """Where its commands are executed; None in host mode."""
     unfinished: str = ""
     """What the model had said of an answer that was cut off by a cancellation."""
 

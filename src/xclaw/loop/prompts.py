@@ -25,6 +25,13 @@ Intermediate files go to the directory in [Task workspace: ...] of the task head
 submitted with the deliver tool, into the directory in [Shared delivery dir: ...]; nothing else counts as \
 delivered. Paths in [Input artifacts: ...] are yours to read with view_file, not to change."""
 
+SANDBOX_SECTION = """## Workspace
+You work in a sandbox. Relative paths mean /workspace, which is yours: intermediate files go there{shell}. \
+Files in [Input artifacts: ...] of the task header are in /input, to be read, not changed; what agents \
+deliver to you later appears there too. Final files are submitted with the deliver tool, by a bare file name \
+such as report.md, with their content or as a copy of a file of yours (from_file); nothing else counts as \
+delivered."""
+
 NATIVE_TOOLS_SECTION = """## Tool calls
 Use the tools you are given through tool calls, never by writing them as text. Calls that do not depend on \
 one another may be made together. Read the results before you go on; never invent one."""
@@ -49,16 +56,21 @@ def system_prompt(
     caller: Caller,
     task: Task | None = None,
     for_program: bool = False,
+    sandboxed: bool = False,
 ) -> str:
     """The whole system prompt of a run: the agent's own part, then the rules of this kind of run.
 
     Two runs of one agent of the same kind get the same text, so that providers can cache it.
-    `for_program`: the answer of a root has to be JSON of a schema.
+    `for_program`: the answer of a root has to be JSON of a schema. `sandboxed`: its paths are a sandbox's.
     """
     sections = [agent.instructions.strip(), DATA_SECTION]
     if specs:
         sections.append(syntax_instructions(specs) if dialect == "json" else NATIVE_TOOLS_SECTION)
-    if any(spec.name == "deliver" for spec in specs):
+    names = {spec.name for spec in specs}
+    if sandboxed and names & {"deliver", "shell"}:
+        shell = ", and the shell tool runs there" if "shell" in names else ""
+        sections.append(SANDBOX_SECTION.format(shell=shell))
+    elif "deliver" in names:
         sections.append(WORKSPACE_SECTION)
     sections.append(PROGRAM_SECTION if for_program else CALLER_SECTIONS[caller])
     if task is not None and task.structured:

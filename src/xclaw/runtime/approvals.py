@@ -16,12 +16,12 @@ from xclaw.contracts.events import ApprovalAnswered, RunStarted
 from xclaw.contracts.journal import Journal
 from xclaw.contracts.permissions import Level, Permissions, parse_rule
 from xclaw.contracts.tools import Tool, ToolSet
-from xclaw.contracts.workspaces import Workspaces
+from xclaw.contracts.workspaces import Workspace, Workspaces
 from xclaw.loop.arguments import decode_arguments
 from xclaw.loop.json_blocks import encode_json
 from xclaw.runtime.grants import Grant, GrantFile
 from xclaw.runtime.permissions import PermissionSettings, Verdict, decide
-from xclaw.runtime.rules import Call
+from xclaw.runtime.rules import call_of
 
 logger = logging.getLogger(__name__)
 
@@ -192,11 +192,10 @@ class Approvals:
         if not isinstance(started, RunStarted):
             raise UsageError(f"run {approval.run_id} cannot be read")
         tool = self.desk.tools((approval.tool,)).get(approval.tool)
-        workspace = self.desk.workspaces.open(started.agent, started.task_id, approval.run_id)
         return _Run(
             tool,
             known_permissions(started, self.desk.base),
-            workspace.delivery_dir if approval.tool == "deliver" else workspace.private_dir,
+            self.desk.workspaces.open(started.agent, started.task_id, approval.run_id),
             decode_arguments(approval.tool, approval.arguments, {"type": "object"}),
         )
 
@@ -212,10 +211,10 @@ class _Run:
 
     tool: Tool | None
     permissions: Permissions
-    directory: str
+    workspace: Workspace
     arguments: dict[str, object]
 
     def verdict(self, arguments: dict[str, object], *grants: str) -> Verdict:
         name = self.tool.spec.name if self.tool else ""
         effect = self.tool.spec.effect if self.tool else "acts"
-        return decide(self.permissions, Call(name, arguments, self.directory), effect, grants)
+        return decide(self.permissions, call_of(name, arguments, self.workspace), effect, grants)

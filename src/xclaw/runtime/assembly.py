@@ -23,6 +23,7 @@ from xclaw.runtime.gate import CallGate
 from xclaw.runtime.ledger import TreeLedger
 from xclaw.runtime.mail import as_message
 from xclaw.runtime.orders import Order, is_coached, started_event
+from xclaw.runtime.sandboxing import RunSandbox
 from xclaw.runtime.services import Services
 from xclaw.runtime.stream import RunLog
 from xclaw.runtime.tree import Node, Tree
@@ -37,6 +38,8 @@ class Live:
     node: Node
     parts: Parts
     children: Children
+    sandbox: RunSandbox | None = None
+    """None in host mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,8 @@ def _assemble(
     agent = _agent(services, started)
     model = services.models(started.models)
     parent, launch = lineage.parent, lineage.launch
-    workspace.grant(tuple(log.state.artifacts.values()))
     workspace.grant(started.task.inputs if started.task else ())
+    workspace.grant(tuple(log.state.artifacts.values()))
     tools = {**services.tools.select(started.tools), **client_tools(started.client_tools)}
     specs = tuple(tool.spec for tool in tools.values())
     ledger = account(services, started.limits, parent)
@@ -88,6 +91,7 @@ def _assemble(
     coached = is_coached(model, started.dialect)
     bounds = _bounds(services, agent, started.limits, coached=coached)
     children = Children(services, tree, node, workspace, launch)
+    sandbox = RunSandbox(services.sandboxes, workspace, started.task_id) if services.sandboxes else None
     _reachable(children, started, bounds.max_turns)
     parts = Parts(
         agent=agent,
@@ -114,8 +118,9 @@ def _assemble(
         schema=coached_schema(services, agent, log.state, specs) if coached else None,
         task=started.task,
         output_schema=started.output_schema,
+        sandbox=sandbox.open if sandbox else None,
     )
-    return Live(node, parts, children)
+    return Live(node, parts, children, sandbox)
 
 
 def _agent(services: Services, started: RunStarted) -> Agent:

@@ -68,6 +68,7 @@ def beginning(services: Services, tree: Tree, live: Live, kind: WorkerKind) -> B
         memory_root=services.memory_root,
         setup=dict(kind.setup),
         script=parts.agent.script,
+        sandbox=tree.sandbox,
     )
 
 

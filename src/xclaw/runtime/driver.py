@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import cast
 
 from xclaw.contracts.agents import Isolation
-from xclaw.contracts.errors import JournalError, UsageError
+from xclaw.contracts.errors import JournalError, SandboxLost, UsageError
 from xclaw.contracts.events import ChildSpawned, NotificationQueued, RunEnded, RunResumed
 from xclaw.contracts.results import Result
 from xclaw.contracts.spawn import Birth, Child
@@ -17,6 +17,7 @@ from xclaw.runtime.assembly import Lineage, Live, begin, set_deadline, take_up
 from xclaw.runtime.gate import voided
 from xclaw.runtime.hosting import Hosting
 from xclaw.runtime.orders import child_order
+from xclaw.runtime.sandboxing import lost_sandbox
 from xclaw.runtime.scopes import enter_scope
 from xclaw.runtime.services import Services
 from xclaw.runtime.shield import to_the_end
@@ -138,10 +139,15 @@ class Driver:
         except Exception as failure:
             if (broken := _journal_failure(failure)) is not None:  # no fault of the run's
                 return Ending("interrupted", _so_far(live), f"the journal failed: {broken}")
+            if (lost := lost_sandbox(failure)) is not None:
+                reason = f"its sandbox is gone: {lost}" if isinstance(lost, SandboxLost) else str(lost)
+                return Ending("error", _so_far(live), reason)
             logger.exception("run %s failed", node.run_id)
             return Ending("error", _so_far(live), f"internal error: {type(failure).__name__}: {failure}")
         finally:
             node.timer = None
+            if live.sandbox is not None:
+                await to_the_end(live.sandbox.close())
             give_slot(self.tree, node)
 
     async def _end(self, live: Live, ending: Ending, began: float) -> Result:

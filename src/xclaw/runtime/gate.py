@@ -16,7 +16,7 @@ from xclaw.loop.state import RunState
 from xclaw.runtime.approvals import BY_XCLAW, Approvals, known_permissions
 from xclaw.runtime.clocks import stopped_clocks
 from xclaw.runtime.permissions import Verdict, decide
-from xclaw.runtime.rules import Call, exact_rule
+from xclaw.runtime.rules import Call, call_of, exact_rule
 from xclaw.runtime.tree import Node, Tree, without_slot
 
 MAX_ASKED_CHARS = 100_000
@@ -66,9 +66,7 @@ class CallGate:
         return decide(self._permissions, call, tool.spec.effect, granted) if granted else verdict
 
     def _call(self, tool: Tool, arguments: dict[str, object]) -> Call:
-        workspace = self._workspace
-        place = workspace.delivery_dir if tool.spec.name == "deliver" else workspace.private_dir
-        return Call(tool.spec.name, arguments, place)
+        return call_of(tool.spec.name, arguments, self._workspace)
 
     async def _ask(
         self, tool: Tool, call: ToolCall, arguments: dict[str, object], verdict: Verdict

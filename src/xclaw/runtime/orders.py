@@ -13,13 +13,15 @@ from xclaw.contracts.models import Model, ToolSpec
 from xclaw.contracts.permissions import Permissions
 from xclaw.contracts.routing import Route
 from xclaw.contracts.tasks import Task
-from xclaw.contracts.teams import Seat, Strategy
+from xclaw.contracts.teams import Strategy
 from xclaw.contracts.tool_names import COORDINATION_TOOLS, MEMORY_TOOLS, SCRATCHPAD_TOOLS, WORKER_TOOLS
 from xclaw.contracts.workspaces import Workspace
+from xclaw.loop.check_runs import COMMAND_TOOL
 from xclaw.loop.prompts import system_prompt
 from xclaw.runtime.approvals import known_permissions
 from xclaw.runtime.background import brief, fork
-from xclaw.runtime.permissions import names_tool, narrowed
+from xclaw.runtime.permissions import forbids, names_tool, narrowed
+from xclaw.runtime.sandboxing import UNCONTAINED
 from xclaw.runtime.services import Services
 from xclaw.runtime.tree import Node, Tree
 
@@ -101,7 +103,7 @@ def started_event(services: Services, tree: Tree, order: Order, workspace: Works
     model = services.models(order.models)
     dialect = _dialect_name(services, tree, model)
     brought = order.brought
-    tools = _tool_names(services, order.agent, order.depth, order.task.seat if order.task else None)
+    tools = _tool_names(services, tree, order)
     if order.agent.tools is None:
         tools = _where_it_runs(services, order, tools)
     if is_coached(model, dialect):
@@ -116,12 +118,13 @@ def started_event(services: Services, tree: Tree, order: Order, workspace: Works
             caller=order.caller,
             task=order.task,
             for_program=brought.output_schema is not None,
+            sandboxed=tree.sandbox is not None,
         )
     if brought.note:
         instructions = f"{instructions}\n\n## What the user's client adds\n{brought.note}"
     return RunStarted(
         agent=order.agent.name,
-        input=_input(order, workspace),
+        input=_input(order, workspace, sandboxed=tree.sandbox is not None),
         caller=order.caller,
         depth=order.depth,
         instructions=instructions,
@@ -142,6 +145,7 @@ def started_event(services: Services, tree: Tree, order: Order, workspace: Works
         permissions=narrowed(order.above or Permissions((services.approvals.desk.base,)), order.agent),
         script=order.agent.script,
         tree_models=tree.models if order.above is None and order.task is None else (),
+        sandbox=tree.sandbox or "",
     )
 
 
@@ -175,20 +179,28 @@ def _dialect_name(services: Services, tree: Tree, model: Model) -> Literal["nati
     return "native" if model.profile.native_tools else "json"
 
 
-def _tool_names(services: Services, agent: Agent, depth: int, seat: Seat | None) -> tuple[str, ...]:
+def _tool_names(services: Services, tree: Tree, order: Order) -> tuple[str, ...]:
+    agent, seat = order.agent, order.task.seat if order.task else None
     names = agent.tools
     if names is None:
         names = (*COORDINATION_TOOLS, *WORKER_TOOLS) if agent.orchestrator else WORKER_TOOLS
         if not agent.orchestrator:
-            rules = services.approvals.desk.base.rules
-            names = (*names, *(name for name in OUTWARD_TOOLS if names_tool(rules, name)))
+            names = (*names, *_outward(services, tree))
         names = (*names, *(SCRATCHPAD_TOOLS if agent.orchestrator else WORKER_PAD_TOOLS))
     names = _with_memory(names, agent)
-    if depth >= services.settings.max_depth:
+    if order.depth >= services.settings.max_depth:
         names = tuple(name for name in names if name not in (*COORDINATION_TOOLS, *PHASE_TOOLS))
     if seat is not None:
         names = (*names, *(name for name in MEMBER_TOOLS[seat.strategy] if name not in names))
     return tuple(services.tools.select(names))
+
+
+def _outward(services: Services, tree: Tree) -> list[str]:
+    """Of a worker that names no tools: those that rules of the user's name. A shell that is kept in is nobody
+    else's business, unless a rule forbids it."""
+    rules = services.approvals.desk.base.rules
+    contained = (tree.sandbox or "") not in UNCONTAINED and not forbids(rules, COMMAND_TOOL)
+    return [name for name in OUTWARD_TOOLS if names_tool(rules, name) or (contained and name == COMMAND_TOOL)]
 
 
 def _where_it_runs(services: Services, order: Order, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -207,15 +219,16 @@ def _with_memory(names: tuple[str, ...], agent: Agent) -> tuple[str, ...]:
     return tuple(name for name in names if name not in MEMORY_TOOLS)
 
 
-def _input(order: Order, workspace: Workspace) -> str:
-    """The user's message as it is; a task with the headers of SPEC D1."""
+def _input(order: Order, workspace: Workspace, *, sandboxed: bool) -> str:
+    """The user's message as it is; a task with the headers of SPEC D1. In a sandbox there is no delivery
+    directory: artifacts are named only."""
     if order.task is None or not (order.task.structured or order.task.seat):
         return order.text
-    headers = [
-        f"[Task workspace: {workspace.private_dir}]",
-        f"[Shared delivery dir: {workspace.delivery_dir}]",
-    ]
+    headers = [f"[Task workspace: {workspace.shown_dir}]"]
+    if not sandboxed:
+        headers.append(f"[Shared delivery dir: {workspace.delivery_dir}]")
     if order.task.inputs:
-        paths = ", ".join(pointer.path for pointer in order.task.inputs)
+        workspace.grant(order.task.inputs)
+        paths = ", ".join(map(workspace.shown, order.task.inputs))
         headers.append(f"[Input artifacts: {paths}]")
     return "\n\n".join([*headers, order.text])

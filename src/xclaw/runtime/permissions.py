@@ -98,6 +98,11 @@ def names_tool(rules: Rules, tool: str) -> bool:
     return any(tool_named(parse_rule(rule).tool) == tool for rule in (*rules.allow, *rules.ask))
 
 
+def forbids(rules: Rules, tool: str) -> bool:
+    """Whether a rule of the user's denies `tool` whatever its arguments are."""
+    return any(rule.pattern is None and tool_named(rule.tool) == tool for rule in map(parse_rule, rules.deny))
+
+
 def decide(permissions: Permissions, call: Call, effect: Effect, grants: Collection[str] = ()) -> Verdict:
     """The strictest of what the levels say. `grants` are rules that the user gave this very agent: they
     answer what would be asked, unless a rule asks for it, and nothing else."""

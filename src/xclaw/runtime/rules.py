@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from xclaw.agents.tool_names import COUNTERPARTS as AGENT_FILES
 from xclaw.contracts.permissions import RULE_CHARS, Kind, Rule, parse_rule
+from xclaw.contracts.workspaces import Workspace
 from xclaw.loop.json_blocks import encode_json
 from xclaw.runtime.shell_commands import Simple, split_command, spoken_of
 
@@ -33,10 +34,23 @@ class Call:
     arguments: Mapping[str, object]
     directory: str
     """What a relative path is relative to."""
+    real: str = ""
+    """Where the links of its path lead; empty: as they lead on this machine."""
 
     @property
     def command(self) -> str:
         return str(self.arguments.get("command", ""))
+
+
+def call_of(tool: str, arguments: Mapping[str, object], workspace: Workspace) -> Call:
+    """A call of a run with this workspace; paths are judged by what they mean on this machine."""
+    if tool == "deliver":
+        return Call(tool, arguments, workspace.delivery_dir)
+    path = arguments.get("path")
+    if tool not in PATH_TOOLS or not isinstance(path, str) or not _is_path(path):
+        return Call(tool, arguments, workspace.private_dir)
+    meant, real = workspace.judged(path)
+    return Call(tool, {**arguments, "path": meant}, workspace.private_dir, real)
 
 
 def matching(kind: Kind, rules: Iterable[str], call: Call) -> str:
@@ -72,7 +86,7 @@ def exact_rule(call: Call) -> str:
         pattern = _escaped(call.command.strip())
     elif call.tool in PATH_TOOLS:
         path = _path(call)
-        pattern = _escaped(_resolved(path, call.directory)) if _is_path(path) else ""
+        pattern = _escaped(call.real or _resolved(path, call.directory)) if _is_path(path) else ""
     else:
         pattern = _escaped(_json(call.arguments))
     rule = f"{call.tool}({pattern})"
@@ -134,7 +148,7 @@ def _fits_path(kind: Kind, pattern: str, call: Call) -> bool:
     path = _path(call)
     if not _is_path(path) or "\0" in pattern:
         return kind != "allow"
-    real = _resolved(path, call.directory)
+    real = call.real or _resolved(path, call.directory)
     named = os.path.normpath(Path(call.directory, path))
     base = os.path.realpath(call.directory)
     patterns = [_anchored(pattern, base), _anchored(pattern, call.directory)]

@@ -15,6 +15,7 @@ from xclaw.contracts.messages import Caller, Message
 from xclaw.contracts.notifications import Notification
 from xclaw.contracts.results import Result
 from xclaw.contracts.routing import Route
+from xclaw.contracts.sandbox import BackendName
 from xclaw.contracts.spawn import Child
 from xclaw.loop.state import RunState, fold
 from xclaw.runtime.approvals import Approvals
@@ -25,6 +26,7 @@ from xclaw.runtime.driver import Driver
 from xclaw.runtime.notifications import from_outside
 from xclaw.runtime.orders import Brought, Order
 from xclaw.runtime.recovery import Closing, close_interrupted, close_tree
+from xclaw.runtime.sandboxing import backend_of, refuse_weaker
 from xclaw.runtime.services import Services
 from xclaw.runtime.sessions import Sessions
 from xclaw.runtime.stream import Receive, RunLog, TreeStream
@@ -150,13 +152,15 @@ class Runs:
     async def start(self, request: RunRequest) -> RunHandle:
         """Start a run; waits while the session has another.
 
-        Raises `UsageError`, `NoModel`; `SessionBusy` while another process works in the session.
+        Raises `UsageError`, `NoModel`, `SandboxUnavailable`; `SessionBusy` while another process works in the session.
         """
         agent, models = self.check(request)
+        backend = await backend_of(self._services.sandboxes)
         await self._enter(request.session_id)
         try:
             state = await self._conversation(request.session_id)
-            return self._begin(request, agent, models, state, await self._recalled(request, agent))
+            tree = self._tree(request, new_run_id(), request.models or self._models, backend)
+            return self._begin(request, tree, (agent, models), state, await self._recalled(request, agent))
         except BaseException:
             self._sessions.leave(request.session_id)
             raise
@@ -179,9 +183,13 @@ class Runs:
             raise UsageError(f"run {root_id} has ended ({row.outcome}); there is nothing to resume")
         if self._services.owner_alive(row.owner):
             raise UsageError(f"run {root_id} is being driven by a living process ({row.owner})")
+        backend = await backend_of(self._services.sandboxes)
+        first = (await self._services.journal.read_run(root_id))[0].event
+        assert isinstance(first, RunStarted)
+        refuse_weaker(first, backend)
         await self._enter(row.session_id)
         try:
-            return await self._take_up(row)
+            return await self._take_up(row, backend)
         except BaseException:
             self._sessions.leave(row.session_id)
             raise
@@ -269,9 +277,14 @@ class Runs:
         return await memory.recalled_block(request.text, agent=agent.name, user=user)
 
     def _begin(
-        self, request: RunRequest, agent: Agent, models: tuple[str, ...], state: RunState, recalled: str
+        self,
+        request: RunRequest,
+        tree: Tree,
+        chosen: tuple[Agent, tuple[str, ...]],
+        state: RunState,
+        recalled: str,
     ) -> RunHandle:
-        run_id = new_run_id()
+        (agent, models), run_id = chosen, tree.root_id
         address = Address(run_id, run_id, "", request.session_id)
         settings = self._services.settings
         limits = Limits(
@@ -280,7 +293,6 @@ class Runs:
             request.limits.max_tokens or agent.limits.max_tokens or settings.budget_tokens,
             request.limits.max_usd or agent.limits.max_usd or settings.budget_usd,
         )
-        tree = self._tree(request, run_id, request.models or self._models)
         order = Order(
             agent,
             address,
@@ -300,7 +312,9 @@ class Runs:
             live.node.log.record(MessageAdded(recalled, "runtime"))
         return self._register(tree, driver.launch(live, order.task_id))
 
-    def _tree(self, request: RunRequest, root_id: str, models: tuple[str, ...]) -> Tree:
+    def _tree(
+        self, request: RunRequest, root_id: str, models: tuple[str, ...], backend: BackendName | None
+    ) -> Tree:
         return Tree(
             root_id,
             request.session_id,
@@ -311,9 +325,10 @@ class Runs:
             request.dialect,
             request.worker_timeout_s,
             request.channel,
+            sandbox=backend,
         )
 
-    async def _take_up(self, row: RunRow) -> RunHandle:
+    async def _take_up(self, row: RunRow, backend: BackendName | None) -> RunHandle:
         journal = self._services.journal
         if not await journal.claim(row.root_id, row.owner, self._services.owner):
             raise UsageError(f"run {row.root_id} was taken up by another process just now")
@@ -323,7 +338,7 @@ class Runs:
         own = [entry for entry in entries if entry.address.run_id == row.root_id]
         assert isinstance(started, RunStarted)
         request = RunRequest("", row.session_id, channel=started.channel, dialect=started.dialect)
-        tree = self._tree(request, row.root_id, started.tree_models or started.models)
+        tree = self._tree(request, row.root_id, started.tree_models or started.models, backend)
         tree.recall(entries)
         driver = Driver(self._services, tree)
         live = driver.take_up(RunLog(tree.stream, own[0].address, state, len(own)), None)

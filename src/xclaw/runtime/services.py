@@ -9,6 +9,7 @@ from xclaw.contracts.coaching import Coaching
 from xclaw.contracts.journal import Journal
 from xclaw.contracts.memory import Memory
 from xclaw.contracts.models import ModelSource
+from xclaw.contracts.sandbox import Sandboxes
 from xclaw.contracts.spawn import Launcher
 from xclaw.contracts.tools import Tool, ToolSet
 from xclaw.contracts.workers import WorkerKind
@@ -64,6 +65,8 @@ class Services:
     approvals: Approvals
     workers: Mapping[Isolation, WorkerKind] = field(default_factory=dict[Isolation, WorkerKind])
     """Of the kinds of sub-agent whose loop goes on in another process."""
+    sandboxes: Sandboxes | None = None
+    """Where commands are executed; None in host mode."""
     memory: Memory | None = None
     """What outlives a conversation; None: nothing does."""
     watchers: list[Receive] = field(default_factory=list[Receive])

@@ -11,6 +11,7 @@ from xclaw.contracts.errors import SpawnRefused
 from xclaw.contracts.events import ArtifactDelivered, ChildEnded, ChildSpawned, Entry, MessageAdded
 from xclaw.contracts.ids import task_id_from
 from xclaw.contracts.results import Outcome, Result
+from xclaw.contracts.sandbox import BackendName
 from xclaw.contracts.spawn import Child
 from xclaw.contracts.teams import Strategy
 from xclaw.contracts.usage import Spend
@@ -89,6 +90,8 @@ class Tree:
     """What the journal had of each run when the tree was taken up again."""
     promised: int = 0
     """Runs that workers in other processes may start and have not started yet."""
+    sandbox: BackendName | None = None
+    """What commands of its runs are kept in by; None in host mode."""
     above: Above | None = None
     """In a worker: asks the runtime for what the tree as a whole decides."""
     teams: dict[tuple[str, str], Team] = field(default_factory=dict[tuple[str, str], Team])

@@ -29,6 +29,7 @@ from xclaw.contracts.messages import AssistantMessage, ChatMessage, ToolMessage,
 from xclaw.contracts.models import Attempt, Finish, ModelProfile, ModelReply, ModelRequest, ToolSpec
 from xclaw.contracts.permissions import Level
 from xclaw.contracts.results import Outcome
+from xclaw.contracts.sandbox import BackendName
 from xclaw.contracts.usage import Usage
 from xclaw.runtime.ledger import Bounds
 from xclaw.runtime.permissions import PermissionSettings
@@ -243,6 +244,8 @@ class Begin(Line, tag="begin", frozen=True):
     setup: dict[str, Any]
     script: tuple[str, ...] = ()
     """The user's own program that the run is, with its arguments."""
+    sandbox: BackendName | None = None
+    """What commands are kept in by; None in host mode."""
 
 
 class Committed(Line, tag="committed", frozen=True):

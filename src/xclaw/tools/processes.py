@@ -65,10 +65,12 @@ class Command:
 class Finished:
     output: str
     exit_code: int | None
-    """None when it was out of time."""
+    """None when a limit ended it."""
     left_behind: int
     """Processes that it had put into the background and that were ended with it."""
     duration_s: float
+    limit: str = ""
+    """"memory" or "disk" when that was what ended it."""
 
 
 async def run_command(command: Command) -> Finished:

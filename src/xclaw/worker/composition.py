@@ -146,6 +146,7 @@ def _tree(line: RuntimeLine, begin: Begin, journal: LineJournal, told: Told) -> 
         begin.dialect,
         begin.worker_timeout_s,
         begin.channel,
+        sandbox=begin.sandbox,
         above=above,
     )
     tree.recall([*(entry for entry in told.own if entry.address.run_id == begin.run), *told.below])

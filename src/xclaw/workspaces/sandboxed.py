@@ -7,7 +7,7 @@ from os import stat_result
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.errors import ToolFailed
 from xclaw.contracts.workspaces import DirectoryItem
-from xclaw.workspaces.containment import OutsideVisible, Place, Region, collapsed
+from xclaw.workspaces.containment import OutsideVisible, Place, Region, collapsed, opened_parent
 from xclaw.workspaces.deliveries import Deliveries
 from xclaw.workspaces.homes import Home
 from xclaw.workspaces.inputs import Inputs
@@ -58,13 +58,16 @@ class SandboxedWorkspace(LocalWorkspace):
         name = self._inputs.name(pointer)
         return Place(self._home.input, name).shown if name else pointer.path
 
-    def judged(self, path: str) -> str:
+    def judged(self, path: str) -> tuple[str, str]:
         try:
             place = self._located(path)
         except (ToolFailed, OutsideVisible):
-            return path
-        pointer = self._inputs.at(place.parts) if place.region == self._home.input else None
-        return pointer.path if pointer else place.path
+            return path, ""
+        try:
+            with opened_parent(place, self._visible) as parent:
+                return place.path, parent.place.path
+        except (OutsideVisible, OSError):
+            return place.path, ""
 
     def list_directory(self, path: str, limit: int = 10_000) -> list[DirectoryItem]:
         self._lay_out_for(path)

@@ -275,3 +275,24 @@ def test_a_transcript_has_both_sides_and_begins_anew_when_it_is_long(tmp_path: P
 def test_meaning_can_be_turned_off(tmp_path: Path) -> None:
     assert embedder_of("off") is None
     assert FileMemory(settings_in(tmp_path), embedder_of("off")).notebook().listed() == []
+
+
+def test_a_turn_that_a_killed_process_left_half_written_does_not_swallow_the_next(tmp_path: Path) -> None:
+    transcript = tmp_path / "memory" / "agent-coder" / "session-transcript.log"
+    transcript.parent.mkdir(parents=True)
+    transcript.write_text("== 2026-01-01T00:00:00Z cli\n> quest", "utf-8")
+    asyncio.run(memory_in(tmp_path).log_turn("next", "answer", agent="coder", session_id="cli"))
+    lines = transcript.read_text("utf-8").splitlines()
+    assert lines[1] == "> quest"
+    assert lines[2].startswith("== 20")
+    assert lines[3:] == ["> next", "< answer", ""]
+
+
+def test_a_transcript_that_is_a_link_is_not_written_to(tmp_path: Path) -> None:
+    target, transcript = tmp_path / "target", tmp_path / "memory" / "agent-coder" / "session-transcript.log"
+    target.write_text("untouched")
+    transcript.parent.mkdir(parents=True)
+    transcript.symlink_to(target)
+    with pytest.raises(UsageError, match=r"session-transcript\.log"):
+        asyncio.run(memory_in(tmp_path).log_turn("next", "answer", agent="coder", session_id="cli"))
+    assert target.read_text() == "untouched"

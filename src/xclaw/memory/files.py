@@ -32,6 +32,8 @@ class Stamp:
 
 def make_directory(path: Path) -> None:
     """Make it and what is missing above it, for this user only."""
+    if path.exists():
+        return
     for directory in (*reversed(path.parents), path):
         if not directory.exists():
             directory.mkdir(mode=0o700, exist_ok=True)
@@ -58,11 +60,9 @@ def read_file(path: Path, limit: int = MAX_READ_BYTES) -> bytes:
     except OSError as error:
         raise _unusable(path, error) from error
     try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise UsageError(f"{path} is no regular file; move it away")
-        if status.st_size > limit:
-            raise UsageError(f"{path} has {status.st_size:,} bytes, at most {limit:,} are read; shorten it")
+        size = _size_of(descriptor, path)
+        if size > limit:
+            raise UsageError(f"{path} has {size:,} bytes, at most {limit:,} are read; shorten it")
         with os.fdopen(os.dup(descriptor), "rb") as file:
             return file.read(limit)
     except OSError as error:
@@ -102,6 +102,23 @@ def add_to_file(
         raise _unusable(path, error) from error
 
 
+def append_to_file(path: Path, added: bytes) -> None:
+    """Append without reading what is there, and without forcing it to the disk: for what is kept elsewhere
+    too. Otherwise as `add_to_file`."""
+    try:
+        make_directory(path.parent)
+        with locked(path.parent / LOCK):
+            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _OPEN, 0o600)
+            try:
+                size = _size_of(descriptor, path)
+                is_torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+                _append(descriptor, b"\n" + added if is_torn else added, size)
+            finally:
+                os.close(descriptor)
+    except OSError as error:
+        raise _unusable(path, error) from error
+
+
 def change_file(path: Path, change: Callable[[bytes], bytes | None], *, durable: bool) -> None:
     """Replace the content by what `change` makes of it (None: leave it). Raises `UsageError`."""
     try:
@@ -112,6 +129,14 @@ def change_file(path: Path, change: Callable[[bytes], bytes | None], *, durable:
                 _replace(path, content, durable=durable)
     except OSError as error:
         raise _unusable(path, error) from error
+
+
+def _size_of(descriptor: int, path: Path) -> int:
+    """Raises `UsageError` for what is no regular file."""
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise UsageError(f"{path} is no regular file; move it away")
+    return status.st_size
 
 
 def _append(descriptor: int, content: bytes, size_before: int) -> None:

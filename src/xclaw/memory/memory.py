@@ -58,13 +58,5 @@ class FileMemory:
         self, said: str, answer: str, *, agent: str, session_id: str, user: str = OWNER
     ) -> None:
         path = Path(self.agent_directory(agent, user)) / TRANSCRIPT
-        limits = self.settings
-        await asyncio.to_thread(
-            log_turn,
-            path,
-            session_id,
-            said,
-            answer,
-            max_bytes=limits.max_transcript_bytes,
-            durable=limits.durable,
-        )
+        most = self.settings.max_transcript_bytes
+        await asyncio.to_thread(log_turn, path, session_id, said, answer, max_bytes=most)

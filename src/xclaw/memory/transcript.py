@@ -7,7 +7,7 @@ to `session-transcript.1.log`, in place of the one before it.
 import time
 from pathlib import Path
 
-from xclaw.memory.files import add_to_file
+from xclaw.memory.files import append_to_file, stamp_of
 from xclaw.memory.layout import LOCK
 from xclaw.memory.locking import locked
 from xclaw.memory.notes import cleaned
@@ -16,13 +16,16 @@ _SIDE_CHARACTERS = 20_000
 """Of what one side said in one turn."""
 
 
-def log_turn(path: Path, session_id: str, said: str, answer: str, *, max_bytes: int, durable: bool) -> None:
-    """Add one exchange. Raises `UsageError` when the file cannot be used."""
+def log_turn(path: Path, session_id: str, said: str, answer: str, *, max_bytes: int) -> None:
+    """Add one exchange. Raises `UsageError` when the file cannot be used.
+
+    It is not forced to the disk, which would take longer than all the rest of a short turn.
+    """
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     session = " ".join(cleaned(session_id).split())
     entry = f"== {stamp} {session}\n{_side('>', said)}{_side('<', answer)}\n".encode()
     _make_room(path, len(entry), max_bytes)
-    add_to_file(path, lambda _content: entry, durable=durable)
+    append_to_file(path, entry)
 
 
 def _side(mark: str, text: str) -> str:
@@ -34,8 +37,13 @@ def _side(mark: str, text: str) -> str:
 
 
 def _make_room(path: Path, needed: int, max_bytes: int) -> None:
-    if not path.exists():
+    if _fits(path, needed, max_bytes):
         return
     with locked(path.parent / LOCK):
-        if path.exists() and path.stat().st_size + needed > max_bytes:
+        if not _fits(path, needed, max_bytes):
             path.replace(path.with_name(f"{path.stem}.1{path.suffix}"))
+
+
+def _fits(path: Path, needed: int, max_bytes: int) -> bool:
+    stamp = stamp_of(path)
+    return stamp is None or stamp.size + needed <= max_bytes

@@ -1,0 +1,100 @@
+"""What bubblewrap is told (standard library only): the file system that a command sees, and nothing else."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+INSIDE_UID = 1000
+INSIDE_NAME = "sandbox"
+SHARED_MEMORY_BYTES = 67_108_864
+FIRST = """
+ulimit -u "$1" 2>/dev/null || ulimit -p "$1"
+cd -- "$2" 2>/dev/null || { echo "c there is no directory $2" >&3; exit 1; }
+shift 2
+command -v -- "$1" >/dev/null 2>&1 || { echo "c there is no program $1" >&3; exit 127; }
+echo s >&3
+exec 4>&2 2>/dev/null
+( unset PWD OLDPWD; exec 2>&4 3>&- 4>&-; exec "$@" )
+code=$?
+left=0
+for entry in /proc/[0-9]*; do
+  state=
+  { read -r _; read -r _; read -r _ state _; } <"$entry/status"
+  case $state in ''|Z|X) ;; *) left=$((left + 1)) ;; esac
+done
+echo "e $((left - 1))" >&3
+exit $code
+"""
+"""The first process inside: says that it is there, runs the command, counts what is left. Nothing inside can
+end it, and its end is the end of everything."""
+
+_FROM_HOST = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_SETTINGS = (
+    "/etc/alternatives", "/etc/ca-certificates", "/etc/crypto-policies", "/etc/fonts", "/etc/ld.so.cache",
+    "/etc/localtime", "/etc/magic", "/etc/mime.types", "/etc/pki/ca-trust", "/etc/pki/tls/certs",
+    "/etc/pki/tls/cert.pem", "/etc/pki/tls/openssl.cnf", "/etc/ssl/cert.pem", "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+)  # fmt: skip
+"""Of the host's /etc, where they are. No names of users or hosts, no keys."""
+_OWN_SETTINGS = {
+    "passwd": f"{INSIDE_NAME}:x:{INSIDE_UID}:{INSIDE_UID}::/workspace:/bin/sh\n"
+    "nobody:x:65534:65534::/nonexistent:/bin/false\n",
+    "group": f"{INSIDE_NAME}:x:{INSIDE_UID}:\nnogroup:x:65534:\n",
+    "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+}
+
+
+@dataclass(frozen=True)
+class Places:
+    """Directories of the host, as the keeper sees them."""
+
+    workspace: str
+    input: str
+    temporary: str
+    settings: str
+    """What `write_settings` has filled."""
+    mounts: tuple[tuple[str, str], ...]
+    """Sources, and where they are inside."""
+
+
+def write_settings(directory: Path) -> None:
+    """The files of /etc that are the sandbox's own."""
+    for name, text in _OWN_SETTINGS.items():
+        path = directory / name
+        path.write_text(text)
+        path.chmod(0o644)
+
+
+def arguments(places: Places, environment: Sequence[tuple[str, str]], *, shares_network: bool) -> list[str]:
+    """Everything in front of the command, but for descriptors."""
+    words = [
+        "--unshare-all", "--unshare-user", "--uid", str(INSIDE_UID), "--gid", str(INSIDE_UID),
+        "--disable-userns", "--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL",
+        "--hostname", "sandbox", "--clearenv",
+    ]  # fmt: skip
+    if shares_network:
+        words.append("--share-net")
+    for name, value in environment:
+        words += ["--setenv", name, value]
+    words += _programs()
+    words += ["--perms", "0755", "--dir", "/etc", "--perms", "0755", "--dir", "/etc/ssl"]
+    for name in _OWN_SETTINGS:
+        words += ["--ro-bind", f"{places.settings}/{name}", f"/etc/{name}"]
+    for path in _SETTINGS:
+        words += ["--ro-bind-try", path, path]
+    words += ["--proc", "/proc", "--dev", "/dev", "--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm"]
+    words += ["--remount-ro", "/dev", "--bind", places.temporary, "/tmp", "--dir", "/var"]
+    words += ["--symlink", "../tmp", "/var/tmp"]
+    words += ["--bind", places.workspace, "/workspace", "--ro-bind", places.input, "/input"]
+    for source, target in places.mounts:
+        words += ["--ro-bind", source, target]
+    return [*words, "--remount-ro", "/", "--chdir", "/workspace"]
+
+
+def _programs() -> Iterator[str]:
+    for path in _FROM_HOST:
+        if Path(path).is_symlink():
+            yield from ("--symlink", str(Path(path).readlink()), path)
+        elif Path(path).is_dir():
+            yield from ("--ro-bind", path, path)

@@ -1,0 +1,191 @@
+"""Makes sandboxes of Linux namespaces with bubblewrap, as root or as an ordinary user."""
+
+import asyncio
+import os
+import secrets
+import shutil
+import socket
+import sys
+import tempfile
+from pathlib import Path
+from typing import cast
+
+from xclaw.contracts.errors import SandboxLost, SandboxUnavailable, ToolFailed
+from xclaw.contracts.sandbox import BackendName, Probe, Sandbox, SandboxCommand, SandboxSpec
+from xclaw.sandbox.bubblewrap import frames
+from xclaw.sandbox.bubblewrap.home import Home, make_home, sweep
+from xclaw.sandbox.bubblewrap.order import MARK, PROXY_PORT
+from xclaw.sandbox.bubblewrap.sandbox import BubblewrapSandbox, Keeper, end_keeper
+from xclaw.sandbox.environment import environment_inside
+from xclaw.sandbox.network.allowed import AllowedHosts
+from xclaw.sandbox.network.proxy import serve_proxy
+from xclaw.sandbox.settings import SandboxSettings
+from xclaw.sandbox.specs import checked_spec
+
+PROBE_S = 10.0
+_SOURCE = Path(__file__).parents[3]
+_MAIN = f"import sys; sys.path.insert(0, {str(_SOURCE)!r}); from xclaw.sandbox.bubblewrap.keeper import main; main()"
+_INSTALL = "install it (apt-get install bubblewrap, dnf install bubblewrap, pacman -S bubblewrap)"
+
+
+class BubblewrapBackend:
+    """Implements `SandboxBackend`."""
+
+    def __init__(self, settings: SandboxSettings) -> None:
+        self._settings = settings
+        self._swept = False
+
+    @property
+    def name(self) -> BackendName:
+        return "bubblewrap"
+
+    async def probe(self) -> Probe:
+        try:
+            async with asyncio.timeout(PROBE_S):
+                detail = await self._tried()
+        except TimeoutError:
+            return Probe("bubblewrap", False, f"a sandbox was not ready within {PROBE_S:g} s")
+        except (SandboxUnavailable, SandboxLost, ToolFailed, OSError) as error:
+            return Probe("bubblewrap", False, str(error))
+        return Probe("bubblewrap", True, detail)
+
+    async def start(self, spec: SandboxSpec) -> Sandbox:
+        return (await self._started(spec))[0]
+
+    async def _started(self, spec: SandboxSpec) -> tuple[BubblewrapSandbox, frames.Fields]:
+        program = shutil.which("bwrap")
+        if sys.platform != "linux" or program is None:
+            raise SandboxUnavailable(f"bubblewrap is not installed: {_INSTALL}")
+        checked_spec(spec)
+        if not self._swept:
+            self._swept = True
+            await asyncio.to_thread(sweep)
+        try:
+            home = await asyncio.to_thread(make_home)
+        except OSError as error:
+            raise SandboxUnavailable(f"no directory for a sandbox: {error}") from error
+        try:
+            return await self._kept(spec, home, program)
+        except BaseException:
+            await asyncio.shield(asyncio.to_thread(home.remove))
+            raise
+
+    async def _kept(
+        self, spec: SandboxSpec, home: Home, program: str
+    ) -> tuple[BubblewrapSandbox, frames.Fields]:
+        ours, theirs = socket.socketpair()
+        taking, handing = socket.socketpair()
+        with taking:
+            try:
+                process = await _keeper(home, theirs, handing)
+            except OSError as error:
+                ours.close()
+                raise SandboxUnavailable(f"no further process: {error.strerror}") from error
+            finally:
+                theirs.close()
+                handing.close()
+            reader, writer = await asyncio.open_unix_connection(sock=ours)
+            keeper = Keeper(process, reader, writer)
+            try:
+                writer.write(frames.fields_frame(frames.SETUP, self._order(spec, home, program)))
+                description = await _ready(keeper, self._settings.boot_timeout_s)
+                proxy = await _proxy(spec, taking)
+            except BaseException:
+                writer.close()
+                await asyncio.shield(end_keeper(process))
+                raise
+        return BubblewrapSandbox(keeper, home, spec.policy, proxy), description
+
+    def _order(self, spec: SandboxSpec, home: Home, program: str) -> dict[str, object]:
+        policy = spec.policy
+        environment = environment_inside(policy.environment)
+        if policy.network:
+            address = f"http://127.0.0.1:{PROXY_PORT}"
+            for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+                environment.setdefault(name, address)
+        return {
+            "name": home.path.name,
+            "home": str(home.path),
+            "bubblewrap": program,
+            "uid_base": self._settings.uid_base,
+            "workspace": spec.workspace,
+            "input": spec.input,
+            "mounts": [(mount.source, mount.target) for mount in spec.mounts],
+            "environment": list(environment.items()),
+            "network": bool(policy.network),
+            "cpus": policy.cpus,
+            "memory_bytes": policy.memory_bytes,
+            "processes": policy.processes,
+            "disk_bytes": policy.disk_bytes,
+        }
+
+    async def _tried(self) -> str:
+        """Start one, and let it say a word that nobody else knows."""
+        with tempfile.TemporaryDirectory(prefix="xclaw-probe-") as directory:
+            workspace, inputs = Path(directory, "workspace"), Path(directory, "input")
+            workspace.mkdir()
+            inputs.mkdir()
+            word = secrets.token_hex(8)
+            sandbox, about = await self._started(SandboxSpec("probe", str(workspace), str(inputs)))
+            try:
+                said = bytearray()
+                command = SandboxCommand(("/bin/sh", "-c", f"echo {word} $$; exit 7"), PROBE_S)
+                ended = await sandbox.exec(command, said.extend)
+            finally:
+                await sandbox.close()
+        if word.encode() not in said or ended.code != 7:
+            raise SandboxUnavailable(f"a command in it ended with {ended.code}: {_text(said)}")
+        return _found(about)
+
+
+async def _keeper(home: Home, line: socket.socket, handing: socket.socket) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-S", "-c", _MAIN, str(os.getpid()), str(handing.fileno())),
+        stdin=line.fileno(),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+        pass_fds=(handing.fileno(), home.lock),
+        env={"PATH": "/usr/bin:/bin", MARK: home.path.name},
+        cwd="/",
+        start_new_session=True,  # Ctrl-C reaches xclaw, which then ends the sandbox
+    )
+
+
+async def _ready(keeper: Keeper, timeout_s: float) -> frames.Fields:
+    """What the keeper says of itself. Raises `SandboxUnavailable`."""
+    waiting = frames.Unframed()
+    try:
+        async with asyncio.timeout(timeout_s):
+            while data := await keeper.reader.read(1 << 16):
+                for kind, body in waiting.feed(data):
+                    fields = frames.fields_of(body)[0]
+                    if kind == frames.READY:
+                        return fields
+                    raise SandboxUnavailable(f"the sandbox could not be set up: {fields.get('reason')}")
+    except TimeoutError:
+        raise SandboxUnavailable(f"the sandbox was not ready within {timeout_s:g} s") from None
+    except ConnectionError:
+        pass
+    raise SandboxUnavailable("the sandbox's process ended before it was ready")
+
+
+async def _proxy(spec: SandboxSpec, taking: socket.socket) -> asyncio.Server | None:
+    """What listens inside is served here."""
+    if not spec.policy.network:
+        return None
+    _, descriptors, _, _ = socket.recv_fds(taking, 1, 1)
+    if not descriptors:
+        raise SandboxUnavailable("the sandbox gave nothing to reach the network by")
+    return await serve_proxy(socket.socket(fileno=descriptors[0]), AllowedHosts(spec.policy.network))
+
+
+def _found(about: frames.Fields) -> str:
+    user = f"user id {cast('int', about['uid'])}"
+    groups = (
+        "control groups" if about["counted"] else "limits that are watched: no control group can be made here"
+    )
+    return f"{user}; {groups}"
+
+
+def _text(said: bytearray) -> str:
+    return bytes(said[:300]).decode("utf-8", "replace")

@@ -1,0 +1,118 @@
+"""The host directory of one sandbox: what is /tmp inside, its own /etc, a note of its control groups.
+
+Its lock is held by xclaw and by the keeper. A directory whose lock is free belongs to nobody any more, however
+its sandbox ended; the next start removes it, and what it names.
+"""
+
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+import signal
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from xclaw.sandbox.bubblewrap.control_groups import remove_groups
+from xclaw.sandbox.bubblewrap.order import GROUPS_FILE, MARK
+from xclaw.sandbox.bubblewrap.trees import empty, open_directory
+
+PREFIX = "xclaw-sandbox-"
+_LOCK = "lock"
+_LASTING = "/var/tmp"
+"""Preferred to a directory that may be held in memory."""
+_ROUNDS = 20
+
+
+@dataclass(slots=True)
+class Home:
+    path: Path
+    lock: int
+    """Descriptor; the keeper gets a copy."""
+
+    def remove(self) -> None:
+        """End what is left of the sandbox's processes, and remove everything. Safe to repeat."""
+        if self.lock < 0:
+            return
+        _clear(self.path)
+        os.close(self.lock)
+        self.lock = -1
+
+
+def make_home() -> Home:
+    """Raises `OSError`."""
+    path = _parent() / f"{PREFIX}{secrets.token_hex(8)}"
+    path.mkdir(mode=0o711)
+    path.chmod(0o711)
+    lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return Home(path, lock)
+
+
+def sweep() -> int:
+    """Remove what killed processes have left behind; answers how many sandboxes that were."""
+    swept = 0
+    for path in _parent().glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            swept += _swept(path)
+    return swept
+
+
+def _swept(path: Path) -> bool:
+    status = path.lstat()
+    if status.st_uid != os.geteuid() or path.is_symlink():
+        return False
+    try:
+        lock = os.open(path / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:  # it is being made or removed
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _clear(path)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(lock)
+    return True
+
+
+def _parent() -> Path:
+    lasting = Path(_LASTING)
+    return lasting if lasting.is_dir() and os.access(lasting, os.W_OK) else Path(tempfile.gettempdir())
+
+
+def _clear(path: Path) -> None:
+    _end_marked(path.name)
+    with contextlib.suppress(OSError):
+        remove_groups((path / GROUPS_FILE).read_text().splitlines())
+    with contextlib.suppress(OSError):
+        directory = open_directory(str(path / "tmp"))
+        try:
+            empty(directory)
+        finally:
+            os.close(directory)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _end_marked(name: str) -> None:
+    """Kill what was about to become a sandbox when everything above it was killed."""
+    mark = f"{MARK}={name}".encode()
+    for _ in range(_ROUNDS):
+        found = _marked(mark)
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if not found:
+            return
+
+
+def _marked(mark: bytes) -> set[int]:
+    found: set[int] = set()
+    with contextlib.suppress(OSError):
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):  # another user's, or gone; a zombie has no environment
+                    if mark in (entry / "environ").read_bytes().split(b"\0"):
+                        found.add(int(entry.name))
+    return found

@@ -1,0 +1,199 @@
+"""A sandbox of namespaces as the rest of xclaw has it: its keeper, the line to it, its end."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+from xclaw.contracts.errors import SandboxLost, ToolFailed
+from xclaw.contracts.sandbox import BackendName, SandboxCommand, SandboxExit, SandboxPolicy
+from xclaw.sandbox.bubblewrap import frames
+from xclaw.sandbox.bubblewrap.home import Home
+from xclaw.sandbox.environment import checked
+from xclaw.sandbox.files import FILE_S, GET, PUT, absolute_inside, file_failure
+
+LATE_S = 5.0
+"""How long after its time-out a command's end may be told before the keeper counts as stuck."""
+EXIT_S = 1.0
+_READ_BYTES = 1 << 18
+
+Output = Callable[[bytes], None]
+
+
+@dataclass
+class Keeper:
+    """The process of a sandbox and what leads to it."""
+
+    process: asyncio.subprocess.Process
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+
+class BubblewrapSandbox:
+    """Implements `Sandbox`. A keeper that does not answer in time is killed: then the sandbox is lost."""
+
+    def __init__(
+        self, keeper: Keeper, home: Home, policy: SandboxPolicy, proxy: asyncio.Server | None
+    ) -> None:
+        self._keeper = keeper
+        self._home = home
+        self._policy = policy
+        self._proxy = proxy
+        self._frames = frames.Unframed()
+        self._turn = asyncio.Lock()
+        self._lost = ""
+        self._ending: asyncio.Task[None] | None = None
+
+    @property
+    def backend(self) -> BackendName:
+        return "bubblewrap"
+
+    @property
+    def pid(self) -> int:
+        """Of the keeper: everything of the sandbox is below it."""
+        return self._keeper.process.pid
+
+    async def exec(self, command: SandboxCommand, output: Output) -> SandboxExit:
+        order: frames.Fields = {
+            "argv": _checked_words(command.argv),
+            "directory": absolute_inside(command.directory),
+            "environment": checked(command.environment),
+            "timeout_s": command.timeout_s,
+            "output_bytes": self._policy.output_bytes,
+        }
+        if not command.timeout_s > 0:
+            raise ToolFailed(f"a time-out must be more than 0 seconds, not {command.timeout_s}")
+        async with self._turn:
+            return await self._run(order, command.stdin, output)
+
+    async def put(self, path: str, content: bytes) -> None:
+        if len(content) > self._policy.disk_bytes:
+            raise ToolFailed(f"{path}: {len(content):,} bytes; at most {self._policy.disk_bytes:,} fit")
+        said = bytearray()
+        target = absolute_inside(path)
+        command = SandboxCommand(("/bin/sh", "-c", PUT, "put", target), FILE_S, stdin=content)
+        ended = await self.exec(command, said.extend)
+        if ended.ended != "exited" or ended.code != 0:
+            raise file_failure(target, "written", ended, bytes(said))
+
+    async def get(self, path: str, limit: int = 1_000_000) -> bytes:
+        source = absolute_inside(path)
+        order: frames.Fields = {
+            "argv": ("/bin/sh", "-c", GET, "get", source, str(limit)),
+            "directory": "/",
+            "environment": (),
+            "timeout_s": FILE_S,
+            "output_bytes": limit + 4_096,
+        }
+        content = bytearray()
+        async with self._turn:
+            ended = await self._run(order, b"", content.extend)
+        if ended.ended != "exited" or ended.code != 0:
+            raise file_failure(source, "read", ended, bytes(content))
+        return bytes(content[:limit])
+
+    async def close(self) -> None:
+        await self._end("it was closed")
+
+    async def _run(self, order: frames.Fields, stdin: bytes, output: Output) -> SandboxExit:
+        if self._lost:
+            raise SandboxLost(f"The sandbox is gone: {self._lost}.")
+        self._keeper.writer.write(frames.fields_frame(frames.RUN, order, stdin))
+        waiting = asyncio.get_running_loop().create_task(self._until_ended(output))
+        limit = cast("float", order["timeout_s"]) + LATE_S
+        try:
+            await asyncio.wait([waiting], timeout=limit)
+        except asyncio.CancelledError:
+            await self._cancelled(waiting)
+            raise
+        if not waiting.done():
+            waiting.cancel()
+            await self._end("it did not answer any more")
+            raise SandboxLost(f"The sandbox is gone: {self._lost}.")
+        return _exit(waiting.result())
+
+    async def _cancelled(self, waiting: "asyncio.Task[frames.Fields]") -> None:
+        """The command ends now; the line must be free of it before there can be another."""
+        with contextlib.suppress(ConnectionError):
+            self._keeper.writer.write(frames.frame(frames.CANCEL))
+        try:
+            await asyncio.wait([waiting], timeout=LATE_S)
+        finally:
+            if not waiting.done():
+                waiting.cancel()
+                self._begin_end("it did not answer any more")
+            elif not waiting.cancelled():
+                waiting.exception()
+
+    async def _until_ended(self, output: Output) -> frames.Fields:
+        while True:
+            try:
+                data = await self._keeper.reader.read(_READ_BYTES)
+            except ConnectionError:
+                data = b""
+            if not data:
+                reason = self._lost or "its process was killed or has crashed"
+                await self._end(reason)
+                raise SandboxLost(f"The sandbox is gone: {reason}.")
+            for kind, body in self._frames.feed(data):
+                if kind == frames.OUTPUT:
+                    output(body)
+                elif kind == frames.ENDED:
+                    return frames.fields_of(body)[0]
+
+    async def _end(self, reason: str) -> None:
+        await asyncio.shield(self._begin_end(reason))
+
+    def _begin_end(self, reason: str) -> "asyncio.Task[None]":
+        if self._ending is None:
+            self._lost = reason
+            self._ending = asyncio.get_running_loop().create_task(self._end_all())
+        return self._ending
+
+    async def _end_all(self) -> None:
+        if self._proxy is not None:
+            self._proxy.close()
+        self._keeper.writer.close()
+        await end_keeper(self._keeper.process)
+        await asyncio.to_thread(self._home.remove)
+
+
+async def end_keeper(process: asyncio.subprocess.Process) -> None:
+    """It ends everything when its line closes; if it does not, it is killed, and bubblewrap with it."""
+    try:
+        async with asyncio.timeout(EXIT_S):
+            await process.wait()
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+def _checked_words(words: tuple[str, ...]) -> tuple[str, ...]:
+    if not words or not words[0]:
+        raise ToolFailed("there is no command")
+    for word in words:
+        try:
+            raw = word.encode()
+        except UnicodeEncodeError as error:
+            raise ToolFailed("the command holds characters that are no text") from error
+        if b"\0" in raw:
+            raise ToolFailed("the command holds characters that no command can hold, such as NUL")
+    return words
+
+
+def _exit(fields: frames.Fields) -> SandboxExit:
+    """Raises `ToolFailed` for a command that was not started."""
+    ended = cast("str", fields["ended"])
+    if ended == "exited" and not fields["began"]:
+        text = fields["hindrance"] or "bubblewrap failed"
+        raise ToolFailed(f"the command could not be started: {text}")
+    limit = ended if ended in ("timeout", "memory", "disk") else None
+    return SandboxExit(
+        ended=limit or "exited",
+        code=None if limit else cast("int", fields["code"]),
+        left_behind=cast("int", fields["left_behind"]),
+        dropped_bytes=cast("int", fields["dropped_bytes"]),
+        duration_s=cast("float", fields["duration_s"]),
+    )

@@ -5,7 +5,22 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 _DIRECTORIES = frozenset(
-    ".aws .azure .env .gcloud .gnupg .kube .password-store .secrets .ssh .terraform .hg .svn .bzr .cvs".split()
+    [
+        ".aws",
+        ".azure",
+        ".env",
+        ".gcloud",
+        ".gnupg",
+        ".kube",
+        ".password-store",
+        ".secrets",
+        ".ssh",
+        ".terraform",
+        ".hg",
+        ".svn",
+        ".bzr",
+        ".cvs",
+    ]
 )
 _NAMES = (
     *(".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials"),

@@ -135,7 +135,7 @@ class Git:
                 stdin=source,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                cwd=self.repository if os.path.isdir(self.repository) else "/",  # noqa: PTH112
+                cwd="/",
                 env={**_ENVIRONMENT, "GIT_DIR": self.repository, **dict(self.also), **(environment or {})},
                 start_new_session=True,
                 pass_fds=() if self.lock is None else (self.lock,),

@@ -133,7 +133,7 @@ class Shadow:
 
 def who(note: Note) -> dict[str, str]:
     name = person(note.author)
-    date = f"{note.at} +0000"
+    date = f"@{note.at} +0000"
     return {
         "GIT_AUTHOR_NAME": name,
         "GIT_AUTHOR_EMAIL": mail(note.author),

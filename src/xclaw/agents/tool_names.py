@@ -9,6 +9,8 @@ from xclaw.agents.settings import AgentSettings
 COUNTERPARTS: Mapping[str, str] = {
     "read": "view_file",
     "write": "write_file",
+    "edit": "edit_file",
+    "grep": "search",
     "ls": "list_dir",
     "bash": "shell",
     "webfetch": "web_fetch",
@@ -19,9 +21,7 @@ COUNTERPARTS: Mapping[str, str] = {
 
 _WITHOUT_COUNTERPART = frozenset(
     {
-        "edit",
         "multiedit",
-        "grep",
         "glob",
         "notebookedit",
         "notebookread",

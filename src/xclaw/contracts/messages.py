@@ -28,9 +28,25 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class ImageRef:
+    """A picture in a file of the run. Its bytes are read when a request is built, and are never stored."""
+
+    path: str
+    """As the workspace of the run names it."""
+    sha256: str
+    media_type: str
+    width: int
+    """Pixels."""
+    height: int
+    size: int
+    """Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
 class UserMessage:
     text: str
     origin: Origin = "user"
+    images: tuple[ImageRef, ...] = ()
     kind: Literal["user"] = "user"
 
 
@@ -50,6 +66,7 @@ class ToolMessage:
     name: str
     content: str
     ok: bool = True
+    images: tuple[ImageRef, ...] = ()
     kind: Literal["tool"] = "tool"
 
 

@@ -1,7 +1,7 @@
 """The Model contract: one request in, one answer out, streamed."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from xclaw.contracts.messages import AssistantMessage, ChatMessage
@@ -41,6 +41,8 @@ class ModelProfile:
     input_usd_per_million: float | None = None
     """Price per million input tokens; None when unknown, 0 for a free one."""
     output_usd_per_million: float | None = None
+    images: bool = False
+    """It can be shown pictures."""
     scripted: bool = False
     """Replies come from a script: every place that shows them says so."""
 
@@ -49,6 +51,10 @@ class ModelProfile:
         if self.input_usd_per_million is None or self.output_usd_per_million is None:
             return None
         return (input_tokens * self.input_usd_per_million + output_tokens * self.output_usd_per_million) / 1e6
+
+
+def _no_images() -> dict[str, bytes]:
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,9 @@ class ModelRequest:
     agent: str = ""
     """The agent that asks: a scripted model answers by it, a queue gives the orchestrator priority."""
     orchestrator: bool = False
+    images: Mapping[str, bytes] = field(default_factory=_no_images)
+    """The bytes of the messages' pictures, by sha256. One that is not in it is not sent: its message says
+    why."""
 
 
 @dataclass(frozen=True, slots=True)

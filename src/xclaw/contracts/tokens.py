@@ -4,6 +4,15 @@ TOKENS_PER_CHARACTER = 0.25
 TOKENS_PER_EXTRA_BYTE = 0.3
 MESSAGE_OVERHEAD = 4
 """Tokens a message costs beside its text."""
+PIXELS_PER_TOKEN = 750
+IMAGE_TOKENS = (85, 1_600)
+"""A picture costs between these, whatever its size: providers scale large ones down."""
+
+
+def image_tokens(width: int, height: int) -> int:
+    """Tokens of a picture, about."""
+    least, most = IMAGE_TOKENS
+    return min(max(width * height // PIXELS_PER_TOKEN, least), most)
 
 
 def estimate_tokens(text: str) -> int:

@@ -1,6 +1,6 @@
 """Names of the built-in tools, by what they are for: one list for whoever hands them out or names them."""
 
-WORKER_TOOLS = ("view_file", "list_dir", "write_file", "deliver")
+WORKER_TOOLS = ("view_file", "list_dir", "search", "write_file", "edit_file", "deliver")
 """Of every agent: files of its own, and delivery."""
 COORDINATION_TOOLS = (
     "delegate",

@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from xclaw.contracts.coordination import Coordination, not_begun
 from xclaw.contracts.events import Event
-from xclaw.contracts.messages import ToolCall
+from xclaw.contracts.messages import ImageRef, ToolCall
 from xclaw.contracts.models import ToolSpec
 from xclaw.contracts.sandbox import Sandbox
 from xclaw.contracts.spawn import Spawn
@@ -22,6 +22,8 @@ class ToolOutput:
     exit_code: int | None = None
     refused: bool = False
     """Said by the loop, of a call that was not permitted; no tool says it."""
+    images: tuple[ImageRef, ...] = ()
+    """Shown beside `content` to a model that can see; `content` has to do for one that cannot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class ToolContext:
     """The run's sandbox, started on first use; None in host mode. Raises `SandboxUnavailable`."""
     coordination: Callable[[], Coordination] = not_begun
     """How the phases of a coordinator's run stand now."""
+    inline_chars: int = 8_000
+    """How long an answer may be without being spilled, in characters of ASCII."""
 
 
 class Tool(Protocol):

@@ -54,7 +54,7 @@ from xclaw.spawn.local import LocalLauncher
 from xclaw.store.journal import SqliteJournal
 from xclaw.store.owners import OwnerLocks
 from xclaw.testing.scripted_model import ScriptedModel
-from xclaw.toolbox import Phases, build_toolbox
+from xclaw.toolbox import Phases, build_sandboxes, build_toolbox
 from xclaw.tools.registry import ToolRegistry
 from xclaw.tools.web import web_fetch_tool
 from xclaw.traces.otel_export import BackgroundExport
@@ -136,6 +136,8 @@ async def open_app(
         )
     finally:
         await runs.close()
+        if services.sandboxes is not None:
+            await services.sandboxes.close()
         await export.close()
         await control.close()
         await journal.close()
@@ -196,7 +198,8 @@ def _services(
     embedder = embedder_of(settings.memory.meaning, settings.memory.embedder_threads)
     outward = _outward_tools(settings, workspaces, journal)
     own = [*stored_tools(settings.memory, embedder), *outward, *given]
-    toolbox = build_toolbox(workspaces.find, agents.roster(), own, _phases(settings), owner)
+    sandbox = settings.sandbox if settings.workspace.mode == "full" else None
+    toolbox = build_toolbox(workspaces.find, agents.roster(), own, _phases(settings), owner, sandbox)
     return Services(
         journal=journal,
         models=models,
@@ -206,6 +209,7 @@ def _services(
         launchers={"local": LocalLauncher(), "teammate": LocalLauncher(), "forked": ForkedLauncher()},
         coaching=SmallModelCoaching(),
         settings=settings.runtime,
+        sandboxes=build_sandboxes(sandbox) if sandbox else None,
         owner=owner,
         owner_alive=journal.owner_alive,
         memory_root=settings.memory.root,
@@ -258,6 +262,7 @@ def _forked(settings: Settings, owner: str, toolbox: ToolRegistry, own: Sequence
     there = frozenset(toolbox.names()) - {"workflow", *(tool.spec.name for tool in own)}
     setup: dict[str, object] = {
         "workspace": msgspec.to_builtins(settings.workspace),
+        "sandbox": msgspec.to_builtins(settings.sandbox),
         "memory": msgspec.to_builtins(settings.memory),
         "web": msgspec.to_builtins(settings.web),
         "coordinator": msgspec.to_builtins(settings.coordinator),

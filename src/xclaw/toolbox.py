@@ -1,6 +1,7 @@
 """The tools there are: built in, of the patterns, and those that were given in Python. Wired alike in xclaw's
 own process and in a worker's."""
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,10 +11,16 @@ from xclaw.patterns.coordinator.reports import KeepNote, nothing_kept
 from xclaw.patterns.coordinator.settings import CoordinatorSettings
 from xclaw.patterns.coordinator.toolset import coordinator_tools
 from xclaw.patterns.toolset import pattern_tools
+from xclaw.sandbox.building import backends
+from xclaw.sandbox.choosing import choose
+from xclaw.sandbox.pool import SandboxPool
+from xclaw.sandbox.settings import SandboxSettings
 from xclaw.spawn.leftovers import MARK
 from xclaw.tools.deliver import deliver
-from xclaw.tools.files import list_dir, view_file, write_file
+from xclaw.tools.edit import edit_file
+from xclaw.tools.files import FILE_TOOLS
 from xclaw.tools.registry import ToolRegistry
+from xclaw.tools.search import search_tool
 from xclaw.tools.shell import ShellSettings, shell_tool
 
 
@@ -35,16 +42,38 @@ def build_toolbox(
     own: Sequence[Tool] = (),
     phases: Phases = NO_SETTINGS,
     mark: str = "",
+    sandbox: SandboxSettings | None = None,
 ) -> ToolRegistry:
     """`find` looks a delivered artifact up; `roster` is every agent that work can be handed to; `mark` tells
-    whose commands they are, for whoever has to end what a killed process left (`spawn.leftovers`). Raises
-    `UsageError` for a tool of `own` whose name is taken."""
+    whose commands they are, for whoever has to end what a killed process left (`spawn.leftovers`); `sandbox`
+    is None in host mode. Raises `UsageError` for a tool of `own` whose name is taken."""
     patterns = pattern_tools(find, roster)
-    shell = shell_tool(ShellSettings(environment=((MARK, mark),) if mark else ()))
-    registry = ToolRegistry([*patterns.values(), view_file, list_dir, write_file, deliver, shell])
+    shell = shell_tool(_shell(mark, sandbox))
+    search = search_tool(shutil.which("rg", path=ShellSettings().path) or "")
+    registry = ToolRegistry([*patterns.values(), *FILE_TOOLS, search, edit_file, deliver, shell])
     for tool in own:
         registry.add(tool)
     keep = phases.keep if "scratchpad_read" in registry.names() else nothing_kept
     for tool in coordinator_tools(find, phases.settings, keep).values():
         registry.add(tool)
     return registry
+
+
+def build_sandboxes(settings: SandboxSettings) -> SandboxPool:
+    """What hands out sandboxes, made by what works here and was asked for."""
+    there = backends(settings)
+    return SandboxPool(lambda: choose(settings.backend, there), settings)
+
+
+def _shell(mark: str, sandbox: SandboxSettings | None) -> ShellSettings:
+    """On this machine it acts, whoever calls that a sandbox; kept in, it changes what is the run's own."""
+    environment = ((MARK, mark),) if mark else ()
+    if sandbox is None:
+        return ShellSettings(environment=environment)
+    return ShellSettings(
+        environment=environment,
+        timeout_s=sandbox.timeout_s,
+        max_timeout_s=sandbox.max_timeout_s,
+        policy=sandbox.policy(),
+        effect="acts" if sandbox.backend == "host" else "writes",
+    )

@@ -31,6 +31,8 @@ class Match:
             "--dialect": self._options.dialect,
             "--worker-timeout": _number(self._options.worker_timeout),
             "--allow-shell": "on" if self._options.allow_shell else None,
+            "--mode": self._options.mode,
+            "--sandbox": self._options.sandbox,
             "--coordinator": "on" if self._options.coordinator else None,
         }
         return {flag: value for flag, value in given.items() if value is not None}

@@ -13,8 +13,10 @@ from xclaw.cli.fork_options import ForkOptions
 from xclaw.cli.options import (
     ApproveOptions,
     ChatOptions,
+    ModeName,
     OutputFormat,
     RunOptions,
+    SandboxName,
     ServeOptions,
     SessionsOptions,
     TeamOptions,
@@ -150,15 +152,19 @@ def resume(
         OutputFormat, typer.Option("--output-format", "-o", help="What goes to standard output.")
     ] = "text",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only answers on standard output.")] = False,
+    mode: ModeName = None,
+    sandbox: SandboxName = None,
 ) -> None:
     """Go on with runs whose process died; nothing that was finished is done again."""
+    from xclaw.cli.resume import ResumeOptions
     from xclaw.cli.resume import resume as resume_runs
     from xclaw.cli.run import Shown
 
     if run is not None and everything:
         raise typer.BadParameter("name a run or --all, not both")
     shown = Shown(output_format, quiet)
-    _end(lambda: resume_runs(run, workspace, shown), shown.report)
+    where = ResumeOptions(workspace, mode, sandbox)
+    _end(lambda: resume_runs(run, where, shown), shown.report)
 
 
 @app.command()

@@ -42,7 +42,18 @@ DialectName = Annotated[
     typer.Option(help="How tools are called. Default: what the model is best at."),
 ]
 AllowShell = Annotated[
-    bool, typer.Option("--allow-shell", help="Let agents run commands, without a sandbox.")
+    bool,
+    typer.Option(
+        "--allow-shell", help="Let agents run commands without asking; in host mode without a sandbox."
+    ),
+]
+ModeName = Annotated[
+    Literal["host", "full"] | None,
+    typer.Option("--mode", help="full: every command of an agent runs in a sandbox. Default: host."),
+]
+SandboxName = Annotated[
+    Literal["auto", "host", "bubblewrap", "kvm", "tcg", "container"] | None,
+    typer.Option("--sandbox", help="What the sandbox is made by; implies --mode full. See `xclaw doctor`."),
 ]
 WithCoordinator = Annotated[
     bool,
@@ -75,6 +86,8 @@ class WorkOptions:
     worker_timeout: WorkerTimeout = None
     dialect: DialectName = None
     allow_shell: AllowShell = False
+    mode: ModeName = None
+    sandbox: SandboxName = None
     coordinator: WithCoordinator = False
 
     def overrides(self) -> "Overrides":
@@ -89,6 +102,8 @@ class WorkOptions:
             worker_timeout_s=self.worker_timeout,
             dialect=self.dialect,
             allow_shell=True if self.allow_shell else None,
+            mode=self.mode,
+            sandbox=self.sandbox,
             coordinator=True if self.coordinator else None,
         )
 
@@ -133,6 +148,8 @@ class ServeOptions:
     worker_timeout: WorkerTimeout = None
     dialect: DialectName = None
     allow_shell: AllowShell = False
+    mode: ModeName = None
+    sandbox: SandboxName = None
     coordinator: WithCoordinator = False
     channel: Annotated[
         list[str],
@@ -166,6 +183,8 @@ class ServeOptions:
             worker_timeout_s=self.worker_timeout,
             dialect=self.dialect,
             allow_shell=True if self.allow_shell else None,
+            mode=self.mode,
+            sandbox=self.sandbox,
             coordinator=True if self.coordinator else None,
             host=self.host,
             port=self.port,

@@ -1,5 +1,6 @@
 """`xclaw resume`: take up runs whose process died."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xclaw.cli.failures import DONE, FAILED, MISUSED, complain, reason_of, show_error
@@ -13,12 +14,23 @@ if TYPE_CHECKING:
     from xclaw.settings import Settings
 
 
-def resume(run: str | None, workspace: str | None, shown: Shown) -> int:
+@dataclass(frozen=True, slots=True)
+class ResumeOptions:
+    """Where runs are taken up."""
+
+    workspace: str | None
+    mode: str | None
+    sandbox: str | None
+
+
+def resume(run: str | None, options: ResumeOptions, shown: Shown) -> int:
     """Resume one run, or all that were interrupted, one after the other; answers the worst exit code."""
     from xclaw.cli.asking import attended
-    from xclaw.cli.opening import run_to_end, settings_of_workspace
+    from xclaw.cli.opening import run_to_end, settings_from
+    from xclaw.settings import Overrides
 
-    settings = attended(settings_of_workspace(workspace))
+    chosen = Overrides(workspace=options.workspace, mode=options.mode, sandbox=options.sandbox)
+    settings = attended(settings_from(chosen))
     return run_to_end(_resume(settings, run, shown))
 
 

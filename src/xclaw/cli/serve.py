@@ -49,6 +49,8 @@ def process_flags(options: ServeOptions) -> dict[str, str]:
         "--dialect": options.dialect,
         "--worker-timeout": None if options.worker_timeout is None else f"{options.worker_timeout:g}",
         "--allow-shell": "on" if options.allow_shell else None,
+        "--mode": options.mode,
+        "--sandbox": options.sandbox,
         "--coordinator": "on" if options.coordinator else None,
         "--idle-exit": None if options.idle_exit is None else f"{options.idle_exit:g}",
     }
@@ -191,6 +193,8 @@ def flags_of(options: ServeOptions) -> list[str]:
         "--workspace": options.workspace,
         "--worker-timeout": options.worker_timeout,
         "--dialect": options.dialect,
+        "--mode": options.mode,
+        "--sandbox": options.sandbox,
         "--idle-exit": options.idle_exit,
     }
     flags = [f"{flag}={value}" for flag, value in pairs.items() if value is not None]

@@ -8,7 +8,9 @@ import typer
 from xclaw.cli.options import (
     BudgetTokens,
     BudgetUsd,
+    ModeName,
     OutputFormat,
+    SandboxName,
     SessionName,
     Timeout,
     WorkerTimeout,
@@ -55,6 +57,8 @@ class WorkflowOptions:
     budget_tokens: BudgetTokens = None
     timeout: Timeout = None
     worker_timeout: WorkerTimeout = None
+    mode: ModeName = None
+    sandbox: SandboxName = None
     output_format: Annotated[
         OutputFormat, typer.Option("--output-format", "-o", help="What goes to standard output.")
     ] = "text"
@@ -72,6 +76,8 @@ class WorkflowOptions:
             budget_tokens=self.budget_tokens,
             timeout_s=self.timeout,
             worker_timeout_s=self.worker_timeout,
+            mode=self.mode,
+            sandbox=self.sandbox,
         )
 
     def quote(self) -> dict[str, object]:

@@ -9,6 +9,8 @@ from xclaw.settings.shape import Key
 VARIABLES: dict[str, Key] = {
     "XCLAW_MODEL": ("models", "chain"),
     "XCLAW_WORKSPACE": ("workspace", "root"),
+    "XCLAW_MODE": ("workspace", "mode"),
+    "XCLAW_SANDBOX": ("sandbox", "backend"),
     "XCLAW_MAX_BUDGET_USD": ("runtime", "budget_usd"),
     "XCLAW_MAX_BUDGET_TOKENS": ("runtime", "budget_tokens"),
     "XCLAW_MAX_SPAWN_DEPTH": ("runtime", "max_depth"),

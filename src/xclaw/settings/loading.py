@@ -16,6 +16,7 @@ from xclaw.patterns.coordinator.settings import CoordinatorSettings
 from xclaw.patterns.workflows.settings import WorkflowSettings
 from xclaw.runtime.permissions import PermissionSettings
 from xclaw.runtime.settings import RuntimeSettings
+from xclaw.sandbox.settings import SandboxSettings
 from xclaw.settings.environment import default_chain, known_variables, misspelt_variables
 from xclaw.settings.project_trust import ADDED, trusted
 from xclaw.settings.shape import Key, Shape, dotted, entry_type, field_hints, shape_of
@@ -28,6 +29,7 @@ from xclaw.workspaces.settings import WorkspaceSettings
 
 SECTIONS: dict[str, type] = {
     "workspace": WorkspaceSettings,
+    "sandbox": SandboxSettings,
     "store": StoreSettings,
     "models": ModelsSettings,
     "embedded": EmbeddedSettings,
@@ -45,6 +47,7 @@ SECTIONS: dict[str, type] = {
 HIDDEN: frozenset[Key] = frozenset(
     {("agents", "script_directories"), ("agents", "known_tools"), ("agents", "default_tools")}
 )
+MODE: Key = ("workspace", "mode")
 PROVIDERS: Key = ("models", "providers")
 ALIASES: dict[Key, Key] = {("model",): ("models", "chain")}
 GATEWAY_FILES = {"token_file": "gateway-token", "users_file": "tokens.json", "state_file": "gateway.json"}
@@ -66,6 +69,9 @@ class Overrides:
     dialect: str | None = None
     allow_shell: bool | None = None
     coordinator: bool | None = None
+    mode: str | None = None
+    sandbox: str | None = None
+    """Implies the mode "full"."""
     host: str | None = None
     port: int | None = None
 
@@ -80,6 +86,8 @@ FLAGS: dict[str, tuple[str, Key]] = {
     "dialect": ("--dialect", ("runtime", "dialect")),
     "allow_shell": ("--allow-shell", ("runtime", "allow_shell")),
     "coordinator": ("--coordinator", ("coordinator", "mode")),
+    "mode": ("--mode", MODE),
+    "sandbox": ("--sandbox", ("sandbox", "backend")),
     "host": ("--host", ("gateway", "host")),
     "port": ("--port", ("gateway", "port")),
 }
@@ -100,6 +108,7 @@ class Settings:
 
     home: Path
     workspace: WorkspaceSettings
+    sandbox: SandboxSettings
     store: StoreSettings
     models: ModelsSettings
     embedded: EmbeddedSettings
@@ -200,12 +209,18 @@ def _items(value: object) -> list[object]:
 
 
 def _flags(overrides: Overrides, cwd: Path) -> list[Setting]:
+    """Raises `UsageError` for flags that contradict one another."""
     values = {name: cast("object", getattr(overrides, name)) for name in FLAGS}
-    return [
+    found = [
         Setting(key, values[name], flag, cwd)
         for name, (flag, key) in FLAGS.items()
         if values[name] is not None
     ]
+    if overrides.sandbox is None:
+        return found
+    if overrides.mode == "host":
+        raise UsageError("--mode host has no sandbox, and --sandbox asks for one: leave one of them out")
+    return [*found, Setting(MODE, "full", "--sandbox", cwd)]
 
 
 def _fill_defaults(
@@ -219,6 +234,7 @@ def _fill_defaults(
     root = cast("str", values.setdefault(("workspace", "root"), str(home / "workspace")))
     values.setdefault(("store", "path"), str(Path(root) / "xclaw.db"))
     values.setdefault(("embedded", "cache_dir"), str(home / "cache"))
+    values.setdefault(("sandbox", "image_dir"), str(home / "cache" / "sandbox"))
     values.setdefault(("memory", "root"), str(home / "memory"))
     values.setdefault(("memory", "scratchpads"), str(Path(root) / "scratchpads"))
     for name, file in GATEWAY_FILES.items():

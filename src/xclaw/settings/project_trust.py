@@ -41,6 +41,8 @@ def trusted(project: Sequence[Setting], others: Iterable[Setting], warnings: lis
 def _refusal(setting: Setting, outside_keys: set[Key]) -> str:
     if (setting.key in USERS_ONLY or setting.key[0] == "embedded") and setting.value is not False:
         return "a project file may not decide what runs on your machine"
+    if setting.key[0] == "sandbox" or (setting.key == ("workspace", "mode") and setting.value != "full"):
+        return "a project file may not decide what keeps commands in"
     if setting.key[0] == "gateway":
         return "a project file may not decide who reaches your gateway"
     if setting.key[0] == "permissions" and setting.key not in ADDED:

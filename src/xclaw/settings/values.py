@@ -17,6 +17,7 @@ PATHS: frozenset[Key] = frozenset(
     {
         ("workspace", "root"),
         ("store", "path"),
+        ("sandbox", "image_dir"),
         ("agents", "directories"),
         ("embedded", "cache_dir"),
         ("embedded", "model_path"),
@@ -29,7 +30,16 @@ PATHS: frozenset[Key] = frozenset(
 )
 RULES: frozenset[Key] = frozenset({("permissions", "allow"), ("permissions", "ask"), ("permissions", "deny")})
 SECRET_NAMES = ("api_key", "token", "headers", "otlp_headers")
-MAY_BE_ZERO = ("max_depth", "max_children", "budget_usd", "budget_tokens", "retries", "backoff_s", "port")
+MAY_BE_ZERO = (
+    "max_depth",
+    "max_children",
+    "budget_usd",
+    "budget_tokens",
+    "retries",
+    "backoff_s",
+    "port",
+    "pool_size",
+)
 PRICES = ("input_usd", "output_usd", "cached_usd")
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -28,11 +28,12 @@ from xclaw.runtime.services import Services
 from xclaw.runtime.stream import RunLog
 from xclaw.runtime.tree import Node, Tree
 from xclaw.runtime.wire import Begin, Want
+from xclaw.sandbox.settings import SandboxSettings
 from xclaw.spawn.forked import ForkedLauncher
 from xclaw.spawn.forked_process import ForkSettings, start_forked
 from xclaw.spawn.leftovers import MARK
 from xclaw.spawn.local import LocalLauncher
-from xclaw.toolbox import Phases, build_toolbox
+from xclaw.toolbox import Phases, build_sandboxes, build_toolbox
 from xclaw.tools.web import web_fetch_tool
 from xclaw.tools.web_settings import WebSettings
 from xclaw.worker.line import RuntimeLine
@@ -57,6 +58,7 @@ class Setup:
 
     workspace: WorkspaceSettings
     memory: MemorySettings
+    sandbox: SandboxSettings = SandboxSettings()
     web: WebSettings = WebSettings()
     coordinator: CoordinatorSettings = CoordinatorSettings()
 
@@ -94,7 +96,10 @@ def _services(line: RuntimeLine, begin: Begin, journal: LineJournal, environment
     embedder = embedder_of(setup.memory.meaning, setup.memory.embedder_threads)
     own = [*stored_tools(setup.memory, embedder), web_fetch_tool(setup.web)]
     phases = Phases(setup.coordinator, pad_keeper(FileScratchpad(setup.memory)))
-    tools = build_toolbox(workspaces.find, agents.roster(), own, phases, environment.get(MARK, ""))
+    # A worker has few runs and none before it begins: nothing is worth keeping warm.
+    sandbox = replace(setup.sandbox, pool_size=0) if begin.sandbox else None
+    mark = environment.get(MARK, "")
+    tools = build_toolbox(workspaces.find, agents.roster(), own, phases, mark, sandbox)
     settings = ForkSettings(environment)
     forked = WorkerKind(lambda: start_forked(settings), frozenset(tools.names()), begin.setup)
 
@@ -121,6 +126,7 @@ def _services(line: RuntimeLine, begin: Begin, journal: LineJournal, environment
         launchers={"local": LocalLauncher(), "teammate": LocalLauncher(), "forked": ForkedLauncher()},
         coaching=SmallModelCoaching(),
         settings=begin.settings,
+        sandboxes=build_sandboxes(sandbox) if sandbox else None,
         owner=begin.owner,
         owner_alive=lambda owner: owner == begin.owner,
         memory_root=begin.memory_root,

@@ -68,7 +68,7 @@ def _accepted(parts: Parts, result: Accepted, task_text: str) -> Ending:
     pointers = _delivered(parts, result.pointers)
     if result.status == "error":
         return Ending("error", result.text, "the worker reported an error", result.summary_data, pointers)
-    if effects_claimed(task_text) and not pointers and not parts.state.effects:
+    if not pointers and not parts.state.effects and effects_claimed(task_text):
         reason = "the task asked for an effect; nothing was delivered and no tool call succeeded"
         parts.log.record(Warned("unverified", reason))
         return Ending("completed_unverified", result.text, reason, result.summary_data, pointers)

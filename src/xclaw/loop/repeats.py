@@ -99,10 +99,6 @@ def _without_volatile(content: str) -> str:
     return _VOLATILE.sub("", content[:_COMPARED_CHARS])
 
 
-def _digest(*texts: str) -> _Digest:
-    digest = hashlib.blake2b(digest_size=16)
-    for text in texts:
-        data = text.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8))
-        digest.update(data)
-    return digest.digest()
+def _digest(first: str, second: str) -> _Digest:
+    data = f"{len(first)}:{first}{second}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(data, digest_size=16).digest()

@@ -70,18 +70,20 @@ _until: ContextVar[float] = ContextVar("_until")
 
 @dataclass(frozen=True, slots=True)
 class Checker:
-    """One schema, compiled. `flat` has the types of a schema that needs no validator, else None."""
+    """One schema, compiled. `flat` has the types of what needs no validator; None if nothing can go without."""
 
     schema: dict[str, object]
     properties: dict[str, object]
     required: tuple[str, ...]
     flat: dict[str, tuple[type, ...]] | None
+    deep: frozenset[str]
+    """The properties that only the validator can judge, where they are there."""
     closed: bool
     validator: _Validator | None
 
     def accepts(self, arguments: dict[str, object]) -> bool:
         """Whether they satisfy the schema. A few microseconds for flat schemas."""
-        if self.flat is None:
+        if self.flat is None or not self.deep.isdisjoint(arguments):
             return not violations(arguments, self.schema)
         for name in self.required:
             if name not in arguments:
@@ -175,13 +177,17 @@ def _compile(schema: dict[str, object]) -> Checker:
     properties = cast(dict[str, object], raw_properties) if isinstance(raw_properties, dict) else {}
     raw_required = schema.get("required")
     required = cast(list[object], raw_required) if isinstance(raw_required, list) else []
+    validator = _validator(schema)
+    flat = _flat_types(schema, properties)
+    deep = properties.keys() - flat.keys() if flat is not None else set[str]()
     return Checker(
         schema=schema,
         properties=properties,
         required=tuple(name for name in required if isinstance(name, str)),
-        flat=_flat_types(schema, properties),
+        flat=None if deep and validator is None else flat,
+        deep=frozenset(deep),
         closed=schema.get("additionalProperties") is False,
-        validator=_validator(schema),
+        validator=validator,
     )
 
 
@@ -229,16 +235,16 @@ def _of_one_dialect(schema: object, *, top: bool = True) -> object:
 def _flat_types(
     schema: dict[str, object], properties: dict[str, object]
 ) -> dict[str, tuple[type, ...]] | None:
+    """The types of the properties that say no more than that; None where more is said of the whole."""
     if not _FLAT_KEYS.issuperset(schema) or schema.get("additionalProperties", True) not in (True, False):
         return None
     flat: dict[str, tuple[type, ...]] = {}
     for name, asked in properties.items():
         if not isinstance(asked, dict) or not _ANNOTATIONS.issuperset(cast(dict[str, object], asked)):
-            return None
+            continue
         names = _types_of(cast(dict[str, object], asked))
-        if not all(kind in _PYTHON_TYPES for kind in names):
-            return None
-        flat[name] = tuple(python for kind in names for python in _PYTHON_TYPES[kind])
+        if all(kind in _PYTHON_TYPES for kind in names):
+            flat[name] = tuple(python for kind in names for python in _PYTHON_TYPES[kind])
     return flat
 
 

@@ -35,10 +35,10 @@ def folder_of(name: str) -> str:
 
     Plain lower-case names stay as they are; every other one gets a part of its hash.
     """
-    if not name or any(unicodedata.category(character) == "Cc" for character in name):
-        raise UsageError(f"the name {name[:100]!r} is empty or holds a control character; use another")
     if _PLAIN.fullmatch(name) and not _RESERVED.fullmatch(name):
         return name
+    if not name or any(unicodedata.category(character) == "Cc" for character in name):
+        raise UsageError(f"the name {name[:100]!r} is empty or holds a control character; use another")
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_CHARACTERS]
     return f"{_slug(name)}{_MARK}{digest}"
 

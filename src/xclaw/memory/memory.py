@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from functools import lru_cache
 from pathlib import Path
 
 from xclaw.contracts.errors import UsageError
@@ -17,6 +18,12 @@ from xclaw.memory.transcript import log_turn
 logger = logging.getLogger(__name__)
 
 
+@lru_cache(maxsize=1024)
+def _agent_directory(root: str, user: str, agent: str) -> str:
+    """Asked for with every run, and `pathlib` takes its time."""
+    return str(places_of(root, user).agent_directory(agent))
+
+
 class FileMemory:
     """See `Memory`. Holds nothing open, so there is nothing to close."""
 
@@ -30,7 +37,7 @@ class FileMemory:
 
     def agent_directory(self, agent: str, user: str = OWNER) -> str:
         """Where an agent's own files are; it may not be there yet."""
-        return str(places_of(self.settings.root, user).agent_directory(agent))
+        return _agent_directory(self.settings.root, user, agent)
 
     async def remember(
         self, text: str, *, agent: str, scope: MemoryScope = "own", user: str = OWNER, key: str = ""

@@ -21,13 +21,14 @@ class AttemptCounter:
 
     def is_open(self, agent: str, task: str) -> bool:
         """Whether that road has ended."""
-        return self._failures.get(_key(agent, task), 0) >= MAX_FAILURES
+        return bool(self._failures) and self._failures.get(_key(agent, task), 0) >= MAX_FAILURES
 
     def note(self, agent: str, task: str, outcome: Outcome, *, succeeded: bool) -> None:
-        key = _key(agent, task)
         if succeeded:
-            self._failures.pop(key, None)
+            if self._failures:
+                self._failures.pop(_key(agent, task), None)
         elif outcome not in _NOT_A_FAILURE:
+            key = _key(agent, task)
             self._failures[key] = self._failures.get(key, 0) + 1
 
 

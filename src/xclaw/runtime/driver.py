@@ -56,11 +56,11 @@ class Driver:
         if node is not None and node.child is not None:
             return node.child
         entries = self.tree.past.get(spawned.child_run_id, [])
-        state = fold(entries)
-        if state.ended is not None:
+        state = fold(entries) if entries else None
+        if state is not None and state.ended is not None:
             return EndedChild(spawned, state.ended.result)
         try:
-            if entries:
+            if state is not None:
                 live = self.take_up(RunLog(self.tree.stream, entries[0].address, state, len(entries)), parent)
             else:
                 live = self._new(parent, spawned)

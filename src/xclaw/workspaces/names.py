@@ -33,10 +33,10 @@ def safe_component(name: str) -> str:
 
     Raises `UsageError` for a name with control characters.
     """
-    if any(unicodedata.category(character) == "Cc" for character in name):
-        raise UsageError(f"the name {name[:100]!r} holds a control character; use letters, digits, - and _")
     if _PLAIN.fullmatch(name) and name not in _RESERVED:
         return name
+    if any(unicodedata.category(character) == "Cc" for character in name):
+        raise UsageError(f"the name {name[:100]!r} holds a control character; use letters, digits, - and _")
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_LENGTH]
     return f"{_slug(name)}{MARK}{digest}"
 

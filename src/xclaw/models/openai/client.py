@@ -215,7 +215,8 @@ class _Exchange:
         """Up to the first byte that shows what kind of body this is; "" for an empty one."""
         start = b""
         while not start and (data := await content.readany()):
-            watchdog.reschedule(self._next_deadline())
+            if not content.at_eof():
+                watchdog.reschedule(self._next_deadline())
             start = data.lstrip(b" \t\r\n\xef\xbb\xbf") if data[:1] in b" \t\r\n\xef" else data
         return start
 

@@ -185,7 +185,7 @@ async def check_the_environment_is_the_policys(open_sandbox: OpenSandbox) -> Non
         del os.environ["XCLAW_CONFORMANCE_SECRET"]
 
 
-async def check_what_cannot_start_isrefused(open_sandbox: OpenSandbox) -> None:
+async def check_what_cannot_start_is_refused(open_sandbox: OpenSandbox) -> None:
     """With a reason, and the sandbox goes on."""
     async with open_sandbox(POLICY) as opened:
         sandbox = opened.sandbox

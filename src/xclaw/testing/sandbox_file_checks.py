@@ -51,7 +51,7 @@ async def check_files_are_put_and_got(open_sandbox: OpenSandbox) -> None:
         assert (await run_inside(sandbox, f"cat -- {name}/-n")).output == b"dash"
 
 
-async def check_bad_paths_arerefused(open_sandbox: OpenSandbox) -> None:
+async def check_bad_paths_are_refused(open_sandbox: OpenSandbox) -> None:
     """Directories, pipes, nothing, other places: with a reason, in bounded time."""
     async with open_sandbox(POLICY) as opened:
         sandbox, name = opened.sandbox, f"bad-{secrets.token_hex(4)}"

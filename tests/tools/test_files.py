@@ -9,6 +9,7 @@ import pytest
 
 from tools.workspaces_for_tools import Setup, make_setup
 from xclaw.contracts.errors import ToolFailed
+from xclaw.contracts.tokens import share_inline
 from xclaw.contracts.tools import Tool
 from xclaw.tools.files import list_dir, view_file, write_file
 
@@ -50,8 +51,95 @@ def test_slices_of_a_file_join_to_the_whole(tmp_path: Path, limit: int) -> None:
 def test_a_long_file_says_where_to_go_on(tmp_path: Path) -> None:
     setup = make_setup(tmp_path)
     (setup.private / "big.txt").write_text("x" * 100_000)
-    text = run(view_file, setup, {"path": "big.txt"})
-    assert text.endswith("\n[bytes 0 to 16000 of 100000; go on with offset 16000]")
+    text = run(view_file, setup, {"path": "big.txt", "limit": 5_000})
+    assert text.endswith("\n[bytes 0 to 5000 of 100000; go on with offset 5000]")
+
+
+@pytest.mark.parametrize("character", ["x", "字", "é", "🌍"])
+def test_what_is_shown_at_once_is_never_more_than_an_answer_may_hold(tmp_path: Path, character: str) -> None:
+    """E2, H10: so nothing of it is spilled, and the pages join to the whole."""
+    setup = make_setup(tmp_path)
+    whole = character * 10_000
+    (setup.private / "big.txt").write_text(whole)
+    shown = ""
+    offset: int | None = 0
+    while offset is not None:
+        page = run(view_file, setup, {"path": "big.txt", "offset": offset})
+        assert share_inline(page, setup.context.inline_chars) == 1.0
+        text, _, notice = page.partition("\n[bytes ")
+        assert len(text) > 1_400 or "the end" in notice
+        shown += text
+        offset = int(notice.rpartition(" ")[2].rstrip("]")) if "go on with" in notice else None
+    assert shown == whole
+
+
+def test_lines_are_shown_with_their_numbers_when_asked(tmp_path: Path) -> None:
+    setup = make_setup(tmp_path)
+    (setup.private / "a.txt").write_bytes(b"one\r\ntwo\n\nfour")
+    assert run(view_file, setup, {"path": "a.txt", "from_line": 2, "lines": 2}) == (
+        "2\ttwo\n3\t\n[lines 2 to 3; go on with from_line 4]"
+    )
+    assert run(view_file, setup, {"path": "a.txt", "from_line": 4}) == "4\tfour\n[lines 4 to 4, the end]"
+    assert (
+        run(view_file, setup, {"path": "a.txt", "lines": 1})
+        == "1\tone\n[lines 1 to 1; go on with from_line 2]"
+    )
+    assert (
+        run(view_file, setup, {"path": "a.txt", "from_line": 5})
+        == "[the file has 4 lines: nothing at line 5]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        (b"", "[empty file]"),
+        (b"a\0b", "[binary file, 3 bytes: a]"),
+        (b"a\n", "1\ta\n[lines 1 to 1, the end]"),
+    ],
+)
+def test_odd_files_are_named_by_lines_too(tmp_path: Path, content: bytes, shown: str) -> None:
+    setup = make_setup(tmp_path)
+    (setup.private / "a").write_bytes(content)
+    assert run(view_file, setup, {"path": "a", "from_line": 1}) == shown
+
+
+def test_pages_of_lines_join_to_the_whole(tmp_path: Path) -> None:
+    setup = make_setup(tmp_path)
+    whole = [f"line {number} " + "x字" * (number % 90) for number in range(2_000)]
+    (setup.private / "a").write_text("\n".join(whole))
+    seen: list[str] = []
+    while len(seen) < len(whole):
+        page = run(view_file, setup, {"path": "a", "from_line": len(seen) + 1})
+        assert share_inline(page, setup.context.inline_chars) == 1.0
+        *numbered, notice = page.splitlines()
+        assert [int(line.split("\t")[0]) for line in numbered] == list(
+            range(len(seen) + 1, len(seen) + 1 + len(numbered))
+        )
+        seen += [line.split("\t", 1)[1] for line in numbered]
+        assert ("the end" in notice) == (len(seen) == len(whole))
+    assert seen == whole
+
+
+def test_a_huge_line_is_shown_in_part_and_can_be_read_on(tmp_path: Path) -> None:
+    setup = make_setup(tmp_path)
+    (setup.private / "a").write_bytes(b"first\n" + "é".encode() * 2_000_000 + b"\nlast\n")
+    shown = run(view_file, setup, {"path": "a", "from_line": 1}).splitlines()
+    assert len(shown) == 4
+    assert shown[1].endswith("é… [3998000 more bytes of this line, from offset 2006]")
+    assert shown[2:] == ["3\tlast", "[lines 1 to 3, the end]"]
+    assert run(view_file, setup, {"path": "a", "offset": 2006, "limit": 4}).startswith("éé\n[bytes")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"from_line": -1}, {"lines": -1}, {"from_line": 1, "offset": 5}, {"path": ".", "from_line": 1}],
+)
+def test_lines_that_are_none_are_refused(tmp_path: Path, arguments: dict[str, object]) -> None:
+    setup = make_setup(tmp_path)
+    (setup.private / "a").write_bytes(b"abc")
+    with pytest.raises(ToolFailed):
+        run(view_file, setup, {"path": "a", **arguments})
 
 
 @pytest.mark.parametrize(

@@ -24,3 +24,10 @@ def estimate_tokens(text: str) -> int:
         return int(len(text) * TOKENS_PER_CHARACTER) + 1
     extra_bytes = len(text.encode("utf-8", "replace")) - len(text)
     return int(len(text) * TOKENS_PER_CHARACTER + extra_bytes * TOKENS_PER_EXTRA_BYTE) + 1
+
+
+def share_inline(text: str, limit_chars: int) -> float:
+    """How much of a text fits where `limit_chars` characters of ASCII may stand: 1.0 for all of it. Text that
+    takes more tokens per character, such as Chinese, gets as many tokens, so fewer characters."""
+    allowed = int(limit_chars * TOKENS_PER_CHARACTER) + 1
+    return min(1.0, limit_chars / max(len(text), 1), allowed / estimate_tokens(text))

@@ -2,34 +2,81 @@
 
 import asyncio
 
-from xclaw.contracts.tools import Tool, ToolContext
+from xclaw.contracts.errors import ToolFailed
+from xclaw.contracts.tokens import share_inline
+from xclaw.contracts.tools import Tool, ToolContext, ToolOutput
 from xclaw.contracts.workspaces import DirectoryItem, FileSlice
 from xclaw.tools.functions import tool
+from xclaw.tools.images import image_in
+from xclaw.tools.lines import numbered_lines
 
 DIRECT_READ_BYTES = 64_000
 """Reads up to this size run on the event loop: measured at 60 µs, less than a thread costs."""
 DIRECT_NAMES = 32
 """Directories with fewer names are listed on the event loop, for the same reason."""
 VIEW_BYTES = 16_000
-"""How much one call shows when nothing else is asked."""
+"""How much one call shows at most when nothing else is asked; less where less can be shown at once."""
+_NOTE_CHARS = 100
+"""Of an answer, for what is said below the text."""
 MAX_LISTED = 500
 _TIMEOUT_S = 30.0
 
 
 @tool(replayable=True, timeout_s=_TIMEOUT_S, effect="reads")
-async def view_file(context: ToolContext, path: str, offset: int = 0, limit: int = VIEW_BYTES) -> str:
+async def view_file(
+    context: ToolContext,
+    path: str,
+    offset: int = 0,
+    limit: int = VIEW_BYTES,
+    from_line: int = 0,
+    lines: int = 0,
+) -> ToolOutput:
     """Read a file of your task workspace, your delivery directory, or an artifact you were given.
 
     Args:
         path: Relative to your task workspace, or absolute.
         offset: Byte to start at.
         limit: How many bytes to show.
+        from_line: Show lines with their numbers, from this one; 1 is the first.
+        lines: How many lines.
     """
-    if limit <= DIRECT_READ_BYTES:
+    if from_line or lines:
+        if offset:
+            raise ToolFailed("give either offset, for bytes, or from_line, for lines")
+        return await asyncio.to_thread(_view_lines, context, path, from_line or 1, lines)
+    part = await _read(context, path, offset, limit)
+    if part.binary and not offset:
+        image = await asyncio.to_thread(_image, context, path)
+        if image is not None:
+            return image
+    room = context.inline_chars - _NOTE_CHARS
+    while limit <= VIEW_BYTES and (share := share_inline(part.text, room)) < 1 and limit > 1:
+        limit = max(int(min(limit, part.size) * share * 0.99), 1)
         part = context.workspace.read(path, offset, limit)
-    else:
-        part = await asyncio.to_thread(context.workspace.read, path, offset, limit)
-    return _shown_file(path, part)
+    return ToolOutput(_shown_file(path, part))
+
+
+async def _read(context: ToolContext, path: str, offset: int, limit: int) -> FileSlice:
+    if limit <= DIRECT_READ_BYTES:
+        return context.workspace.read(path, offset, limit)
+    return await asyncio.to_thread(context.workspace.read, path, offset, limit)
+
+
+def _view_lines(context: ToolContext, path: str, from_line: int, lines: int) -> ToolOutput:
+    if from_line < 1 or lines < 0:
+        raise ToolFailed(f"from_line must be 1 or more and lines 0 or more, not {from_line} and {lines}")
+    with context.workspace.opened(path) as opened:
+        if opened.is_directory:
+            raise ToolFailed(f"{path[:200]!r} is a directory; list_dir shows what is in it")
+        room = context.inline_chars - _NOTE_CHARS
+        text = numbered_lines(opened.descriptor, from_line, lines, room)
+    return ToolOutput(text or f"[binary file, {opened.size} bytes: {path}]")
+
+
+def _image(context: ToolContext, path: str) -> ToolOutput | None:
+    """The picture that a file is; None if it is none that anybody can be shown."""
+    with context.workspace.opened(path) as opened:
+        return None if opened.is_directory else image_in(opened.descriptor, opened.size, path)
 
 
 @tool(replayable=True, timeout_s=_TIMEOUT_S, effect="reads")

@@ -163,7 +163,7 @@ def _notes(found: Found, asked: Asked, shown: int) -> list[str]:
         notes.append(f"[{shown} of {count} lines: narrow the pattern, path or glob]")
     if found.late:
         notes.append(
-            f"[stopped before the end, since it took too long: there may be more; narrow the pattern, path or glob]"
+            "[stopped before the end, since it took too long: there may be more; narrow the pattern, path or glob]"
         )
     elif walked.is_cut:
         notes.append("[not all files were looked at: there are too many; narrow the path]")

@@ -1,0 +1,137 @@
+"""What a guest says, read by somebody who trusts none of it.
+
+Lines are bounded in length and in number, and what is not understood is nothing: a guest can at most make
+its own machine useless.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, cast
+
+LINE_BYTES = 40_000
+"""A piece of output in base64, and room to spare."""
+NOISE_BYTES = 1_048_576
+"""What a guest may say beyond what it was asked for."""
+TEXT = 500
+_MOST = 1 << 53
+_CODES = range(256)
+
+
+class Misbehaved(Exception):
+    """The guest says more, or longer lines, than an agent would. The machine is not used further."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The agent listens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    job: int
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    job: int
+    ended: Literal["exited", "memory"]
+    code: int
+    left: int
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The agent could not do it."""
+
+    job: int
+    text: str
+
+
+Said = Ready | Output | Ended | Failed
+
+
+def understood(line: bytes) -> Said | None:
+    """What a line means; None for one that means nothing. Never raises."""
+    try:
+        value: object = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    fields = cast("Mapping[str, object]", value)
+    if "ready" in fields:
+        return Ready()
+    job = _number(fields.get("id"))
+    if job is None:
+        return None
+    if isinstance(text := fields.get("failed"), str):
+        return Failed(job, _shown(text))
+    if isinstance(data := fields.get("out"), str):
+        return _output(job, data)
+    return _ended(job, fields)
+
+
+def _output(job: int, data: str) -> Output | None:
+    try:
+        return Output(job, base64.b64decode(data, validate=True))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _ended(job: int, fields: Mapping[str, object]) -> Ended | None:
+    how, code = fields.get("end"), _number(fields.get("code"))
+    if code not in _CODES:
+        return None
+    left, dropped = _number(fields.get("left", 0)), _number(fields.get("dropped", 0))
+    if left is None or dropped is None:
+        return None
+    if how == "exited" or how == "memory":
+        return Ended(job, how, code, left, dropped)
+    return None
+
+
+def _number(value: object) -> int | None:
+    """A count; True and 1.0 are none."""
+    return value if type(value) is int and 0 <= value < _MOST else None
+
+
+def _shown(text: str) -> str:
+    """A stranger's text in one line of a message."""
+    return "".join(sign if sign.isprintable() else " " for sign in text[:TEXT])
+
+
+class GuestLine:
+    """Takes bytes as they come, and gives what they mean."""
+
+    def __init__(self) -> None:
+        self._waiting = bytearray()
+        self._allowed = NOISE_BYTES
+
+    def expect(self, output_bytes: int) -> None:
+        """A job begins that may write so much; what earlier ones left unused is forfeited."""
+        self._allowed = NOISE_BYTES + output_bytes * 2
+
+    def feed(self, data: bytes) -> list[Said]:
+        """Raises `Misbehaved`; then nothing further may be fed."""
+        self._allowed -= len(data)
+        if self._allowed < 0:
+            raise Misbehaved("it says more than it was asked for")
+        self._waiting += data
+        found: list[Said] = []
+        begin = 0
+        while (end := self._waiting.find(b"\n", begin)) >= 0:
+            if end - begin > LINE_BYTES:
+                raise Misbehaved("a line is too long")
+            said = understood(bytes(self._waiting[begin:end]))
+            if said is not None:
+                found.append(said)
+            begin = end + 1
+        del self._waiting[:begin]
+        if len(self._waiting) > LINE_BYTES:
+            raise Misbehaved("a line is too long")
+        return found

@@ -1,0 +1,193 @@
+"""A virtual machine as the rest of xclaw has it: one that is warm, and one that is a run's."""
+
+import asyncio
+import base64
+import math
+import platform
+import time
+from collections.abc import Callable
+
+from xclaw.contracts.errors import SandboxLost, SandboxUnavailable, ToolFailed
+from xclaw.contracts.sandbox import (
+    INPUT,
+    WORKSPACE,
+    BackendName,
+    SandboxCommand,
+    SandboxExit,
+    SandboxPolicy,
+    SandboxSpec,
+)
+from xclaw.sandbox.bubblewrap.call_filter import filter_program
+from xclaw.sandbox.environment import checked, environment_inside
+from xclaw.sandbox.files import FILE_S, GET, PUT, absolute_inside, file_failure
+from xclaw.sandbox.kvm.guest_line import Failed
+from xclaw.sandbox.kvm.machine import JobEnd, VirtualMachine
+from xclaw.sandbox.specs import checked_spec
+
+TMP_BYTES = 134_217_728
+"""The most that /tmp can hold: it lies in the guest's memory."""
+PING_S = 5.0
+_PERIOD_US = 100_000
+
+Output = Callable[[bytes], None]
+
+
+class WarmMachine:
+    """Implements `WarmSandbox`."""
+
+    def __init__(self, machine: VirtualMachine, backend: BackendName) -> None:
+        self._machine = machine
+        self._backend: BackendName = backend
+
+    async def ping(self) -> bool:
+        try:
+            end = await self._machine.run({"op": "ping"}, len, 0, PING_S)
+        except SandboxLost:
+            return False
+        return isinstance(end, JobEnd) and not end.over
+
+    async def take(self, spec: SandboxSpec) -> "MachineSandbox":
+        """Raises also `SandboxUnavailable`, for a spec that no machine could have."""
+        checked_spec(spec)
+        try:
+            order, guest = _orders(spec)
+            await self._machine.take(order, guest)
+        except BaseException:
+            await self._machine.close()
+            raise
+        return MachineSandbox(self._machine, self._backend, spec.policy)
+
+    async def close(self) -> None:
+        await self._machine.close()
+
+
+def _orders(spec: SandboxSpec) -> tuple[dict[str, object], dict[str, object]]:
+    """What the keeper and what the guest are told to make of it."""
+    policy = spec.policy
+    places: list[dict[str, object]] = [
+        {"tag": "writable", "part": "workspace", "target": WORKSPACE, "writable": True},
+        {"tag": "readable", "part": "input", "target": INPUT, "writable": False},
+    ]
+    places += [
+        {"tag": "readable", "part": str(index), "target": mount.target, "writable": False}
+        for index, mount in enumerate(spec.mounts)
+    ]
+    order: dict[str, object] = {
+        "workspace": spec.workspace,
+        "input": spec.input,
+        "mounts": [mount.source for mount in spec.mounts],
+        "disk_bytes": policy.disk_bytes,
+    }
+    program = filter_program(platform.machine(), counted=True, timed=True)
+    guest: dict[str, object] = {
+        "places": places,
+        "memory": policy.memory_bytes,
+        "processes": policy.processes,
+        "cpu_us": max(int(policy.cpus * _PERIOD_US), 1_000),
+        "tmp": min(TMP_BYTES, policy.disk_bytes),
+        "filter": base64.b64encode(program).decode(),
+    }
+    return order, guest
+
+
+class MachineSandbox:
+    """Implements `Sandbox`. A machine that does not answer in time is ended: then the sandbox is lost."""
+
+    def __init__(self, machine: VirtualMachine, backend: BackendName, policy: SandboxPolicy) -> None:
+        self._machine = machine
+        self._backend: BackendName = backend
+        self._policy = policy
+        self._turn = asyncio.Lock()
+
+    @property
+    def backend(self) -> BackendName:
+        return self._backend
+
+    @property
+    def pid(self) -> int:
+        """Of the keeper: everything of the sandbox is below it."""
+        return self._machine.keeper_pid
+
+    async def exec(self, command: SandboxCommand, output: Output) -> SandboxExit:
+        message = self._message(command)
+        if not command.timeout_s > 0:
+            raise ToolFailed(f"a time-out must be more than 0 seconds, not {command.timeout_s}")
+        async with self._turn:
+            return await self._run(
+                message, output, self._policy.output_bytes, command.timeout_s, command.stdin
+            )
+
+    async def put(self, path: str, content: bytes) -> None:
+        if len(content) > self._policy.disk_bytes:
+            raise ToolFailed(f"{path}: {len(content):,} bytes; at most {self._policy.disk_bytes:,} fit")
+        target = absolute_inside(path)
+        said = bytearray()
+        command = SandboxCommand(("/bin/sh", "-c", PUT, "put", target), FILE_S, stdin=content)
+        ended = await self.exec(command, said.extend)
+        if ended.ended != "exited" or ended.code != 0:
+            raise file_failure(target, "written", ended, bytes(said))
+
+    async def get(self, path: str, limit: int = 1_000_000) -> bytes:
+        source = absolute_inside(path)
+        command = SandboxCommand(("/bin/sh", "-c", GET, "get", source, str(limit)), FILE_S, "/")
+        content = bytearray()
+        async with self._turn:
+            ended = await self._run(self._message(command), content.extend, limit + 4_096, FILE_S, b"")
+        if ended.ended != "exited" or ended.code != 0:
+            raise file_failure(source, "read", ended, bytes(content))
+        return bytes(content[:limit])
+
+    async def close(self) -> None:
+        await self._machine.close()
+
+    def _message(self, command: SandboxCommand) -> dict[str, object]:
+        return {
+            "op": "run",
+            "argv": checked_words(command.argv),
+            "directory": absolute_inside(command.directory),
+            "environment": environment_inside(self._policy.environment) | dict(checked(command.environment)),
+        }
+
+    async def _run(
+        self, message: dict[str, object], output: Output, limit: int, timeout_s: float, stdin: bytes
+    ) -> SandboxExit:
+        began = time.monotonic()
+        self._machine.watch()
+        end = await self._machine.run({**message, "limit": limit}, output, limit, timeout_s, stdin)
+        disk_over = await self._machine.settle()
+        if isinstance(end, Failed):
+            raise ToolFailed(f"the command could not be started: {end.text}")
+        ended = end.over or ("disk" if disk_over else end.ended.ended)
+        return SandboxExit(
+            ended=ended,
+            code=end.ended.code if ended == "exited" else None,
+            left_behind=end.ended.left,
+            dropped_bytes=end.dropped,
+            duration_s=time.monotonic() - began,
+        )
+
+
+def checked_words(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Raises `ToolFailed` for what can be no command."""
+    if not words or not words[0]:
+        raise ToolFailed("there is no command")
+    try:
+        held = [word.encode() for word in words]
+    except UnicodeEncodeError as error:
+        raise ToolFailed("the command holds characters that are no text") from error
+    if any(b"\0" in word for word in held):
+        raise ToolFailed("the command holds characters that no command can hold, such as NUL")
+    return words
+
+
+def refuse_what_it_has_not(policy: SandboxPolicy, backend: BackendName) -> None:
+    """Raises `SandboxUnavailable`."""
+    if policy.network:
+        raise SandboxUnavailable(
+            f"the sandbox {backend!r} has no network at all, and some is allowed: {', '.join(policy.network)}. "
+            "Leave `sandbox.network` empty, or set `sandbox.backend = \"bubblewrap\"`."
+        )
+
+
+def processors(policy: SandboxPolicy) -> int:
+    return max(math.ceil(policy.cpus), 1)

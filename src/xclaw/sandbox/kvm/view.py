@@ -1,0 +1,59 @@
+"""A keeper's own view of the file system (standard library only): QEMU reaches directories there that only
+root could reach, and that are bound into it after QEMU was started."""
+
+import ctypes
+import os
+from pathlib import Path
+
+from xclaw.sandbox.bubblewrap.trees import open_directory
+
+PLACE = "/tmp"
+"""Where everything is bound to. It hides the host's."""
+IMAGE = f"{PLACE}/image"
+WRITABLE = f"{PLACE}/writable"
+READABLE = f"{PLACE}/readable"
+_NEW_MOUNTS = 0x20000
+_BIND, _RECURSIVE, _PRIVATE, _NOSUID, _NODEV = 4096, 16384, 1 << 18, 2, 4
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class View:
+    """In the process that makes it, and in what that starts."""
+
+    def __init__(self) -> None:
+        """Raises `OSError` where this process may not have a view of its own."""
+        if _libc.unshare(_NEW_MOUNTS) != 0:
+            raise _failure("a view of the file system of its own")
+        _mount("none", "/", "", _RECURSIVE | _PRIVATE)
+        self._hidden = os.open(PLACE, os.O_PATH | os.O_CLOEXEC)
+        _mount("tmpfs", PLACE, "tmpfs", _NOSUID | _NODEV, "size=256k,mode=0755")
+        for path in (IMAGE, WRITABLE, READABLE):
+            Path(path).mkdir(mode=0o755)
+
+    def bind(self, source: str, target: str) -> int:
+        """Make a directory of the host, which is no link, appear in the view; answers its descriptor.
+
+        Raises:
+            OSError: there is no such directory.
+        """
+        inner = source.removeprefix(f"{PLACE}/")
+        if inner != source:
+            directory = os.open(inner, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._hidden)
+        else:
+            directory = open_directory(source)
+        Path(target).mkdir(mode=0o755, exist_ok=True)
+        _mount(f"/proc/self/fd/{directory}", target, "", _BIND | _RECURSIVE)
+        return directory
+
+
+def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    code = _libc.mount(
+        os.fsencode(source), os.fsencode(target), kind.encode(), ctypes.c_ulong(flags), options.encode()
+    )
+    if code != 0:
+        raise _failure(f"mount {target}")
+
+
+def _failure(what: str) -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, f"{what}: {os.strerror(number)}")

@@ -194,8 +194,8 @@ def test_a_value_of_the_wrong_type_names_file_line_key_and_what_was_expected(
 
 
 def test_a_misspelt_variable_is_a_warning(place: Place) -> None:
-    (said,) = place.load({"XCLAW_MODLE": "a:b", "XCLAW_OF_SOMEBODY_ELSE": "1"}).warnings
-    assert said == "the environment variable XCLAW_MODLE means nothing; did you mean XCLAW_MODEL?"
+    (said,) = place.load({"XCLAW_MODELL": "a:b", "XCLAW_OF_SOMEBODY_ELSE": "1"}).warnings
+    assert said == "the environment variable XCLAW_MODELL means nothing; did you mean XCLAW_MODEL?"
 
 
 def test_a_variable_with_a_wrong_value_is_named(place: Place) -> None:

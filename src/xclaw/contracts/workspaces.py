@@ -83,6 +83,11 @@ class Workspace(Protocol):
         the links on its way lead, empty to be found out. It need be neither allowed nor there."""
         ...
 
+    def content(self, path: str) -> bytes:
+        """A whole file that `read` could read. Raises `ToolFailed` also for one that is larger than a file may
+        be."""
+        ...
+
     def read(self, path: str, offset: int = 0, limit: int = 100_000) -> FileSlice:
         """`offset` and `limit` in bytes."""
         ...

@@ -16,6 +16,9 @@ _RESERVED = frozenset(
 )
 """Parameters that cannot stand beside "action" without being taken for something else."""
 
+_ALWAYS_SHOWN = frozenset({"content"})
+"""What a file holds, also where another parameter may stand for it: an example without it would be followed."""
+
 _PLACEHOLDERS: dict[str, object] = {"integer": 1, "number": 1, "boolean": True, "array": [], "object": {}}
 
 _RULES = """## Tool calls
@@ -55,8 +58,8 @@ def syntax_instructions(tools: Sequence[ToolSpec]) -> str:
 
 def _described(tool: ToolSpec) -> str:
     properties = _properties(tool.parameters)
-    required = [name for name in _required(tool.parameters) if name in properties]
-    sample = {name: _placeholder(name, properties[name]) for name in required}
+    shown = {*_required(tool.parameters), *_ALWAYS_SHOWN}
+    sample = {name: _placeholder(name, asked) for name, asked in properties.items() if name in shown}
     if _RESERVED.isdisjoint(name.lower() for name in properties):
         example = json_line({"action": tool.name, **sample})
     else:

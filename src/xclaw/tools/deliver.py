@@ -22,16 +22,26 @@ _PARSERS: dict[str, Callable[[bytes], object]] = {".py": ast.parse, ".json": jso
 
 @tool(replayable=True, timeout_s=_TIMEOUT_S)
 async def deliver(
-    context: ToolContext, path: str, content: str, encoding: Literal["text", "base64"] = "text"
+    context: ToolContext,
+    path: str,
+    content: str = "",
+    encoding: Literal["text", "base64"] = "text",
+    from_file: str = "",
 ) -> str:
     """Deliver a finished file as a result of your task. A name that exists becomes a new version.
 
     Args:
-        path: A file name, or a path inside your shared delivery directory.
+        path: A file name, or a path inside your shared delivery directory if you have one.
         content: The whole content of the file.
         encoding: "base64" when the content is base64 of a binary file.
+        from_file: In place of content: a file of your task workspace, delivered as it is.
     """
-    raw = _bytes_from(content, encoding)
+    if content and from_file:
+        raise ToolFailed("content and from_file say two things: give one of them")
+    if from_file:
+        raw = await asyncio.to_thread(context.workspace.content, from_file)
+    else:
+        raw = _bytes_from(content, encoding)
     pointer = await asyncio.to_thread(context.workspace.deliver, path, raw)
     context.record(ArtifactDelivered(pointer, PurePosixPath(path).name))
     fault = _fault_in(path, raw)

@@ -87,6 +87,16 @@ def hash_file(descriptor: int, limit: int) -> tuple[str, int]:
     return digest.hexdigest(), size
 
 
+def read_whole(descriptor: int, limit: int) -> bytes:
+    """At most `limit` bytes from the beginning."""
+    content = bytearray()
+    while len(content) < limit and (
+        chunk := os.pread(descriptor, min(_CHUNK, limit - len(content)), len(content))
+    ):
+        content += chunk
+    return bytes(content)
+
+
 def read_slice(descriptor: int, size: int, offset: int, limit: int) -> FileSlice:
     """`limit` bytes from `offset`, ending between two characters where there is one to end at."""
     raw = os.pread(descriptor, limit, offset)

@@ -24,7 +24,7 @@ from xclaw.workspaces.containment import (
     opened_parent,
 )
 from xclaw.workspaces.deliveries import Deliveries
-from xclaw.workspaces.disk import read_slice, replace_file
+from xclaw.workspaces.disk import read_slice, read_whole, replace_file
 from xclaw.workspaces.edits import changed_content, in_turn
 from xclaw.workspaces.grants import Grants
 from xclaw.workspaces.homes import Home
@@ -117,6 +117,17 @@ class LocalWorkspace:
             if stat.S_ISDIR(status.st_mode):
                 raise NotRegular(kind_of(status.st_mode))
             return read_slice(descriptor, status.st_size, offset, limit)
+
+    def content(self, path: str) -> bytes:
+        limit = self._settings.max_file_bytes
+        self._home.look()
+        with self._explained(path, "read"), self._opened(path) as (descriptor, status):
+            if stat.S_ISDIR(status.st_mode):
+                raise NotRegular(kind_of(status.st_mode))
+            content = read_whole(descriptor, min(status.st_size, limit) + 1)
+        if status.st_size > limit or len(content) > limit:
+            raise ToolFailed(f"{shown(path)} has {status.st_size} bytes, a file may have {limit}")
+        return content
 
     @contextmanager
     def opened(self, path: str) -> Generator[OpenedPath]:

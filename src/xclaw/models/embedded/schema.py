@@ -41,9 +41,11 @@ def action_schema(
 
 
 def _action(tool: ToolSpec, agents: Sequence[str]) -> dict[str, object]:
-    """Required parameters only. Free text before names: the model decides better after wording the task."""
+    """Required parameters only, and what a file holds. Free text before names: the model decides better after
+    wording the task."""
     properties = _mapping(tool.parameters.get("properties"))
-    required = [name for name in _strings(tool.parameters.get("required")) if name in properties]
+    asked = {*_strings(tool.parameters.get("required")), *_UNBOUNDED}
+    required = [name for name in properties if name in asked]
     required.sort(key=lambda name: name in _AGENT)
     fields = {name: _parameter(name, _mapping(properties[name]), agents) for name in required}
     return _object({"action": {"const": tool.name}, **fields})

@@ -168,16 +168,19 @@ class SandboxPool:
         self._free += 1
 
     def _park(self, lease: "_Lease") -> None:
+        """End the sandbox of a run that goes on, for one that waits."""
         sandbox = lease.give_up()
-        if sandbox is None:
-            return
-        self._parking += 1
+        if sandbox is not None:
+            self._parking += 1
+            self._leases.pop(lease, None)
+            lease.ended = self._later(self._parked(sandbox))
 
-        def parked(_: asyncio.Task[None]) -> None:
+    async def _parked(self, sandbox: Sandbox) -> None:
+        try:
+            await sandbox.close()
+        finally:
             self._parking -= 1
-
-        lease.ended = self.retire(lease, sandbox)
-        lease.ended.add_done_callback(parked)
+            self._give_place()
 
     async def _taken_or_made(self, backend: SandboxBackend, spec: SandboxSpec) -> Sandbox:
         while self._warm:

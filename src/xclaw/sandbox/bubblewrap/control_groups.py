@@ -3,7 +3,9 @@
 """
 
 import contextlib
+import errno
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +14,7 @@ ROOT = Path("/sys/fs/cgroup")
 EXTRA_PROCESSES = 4
 """What stands around a command: bubblewrap's own, the first process inside."""
 _PERIOD_US = 100_000
+_EMPTY_S, _EMPTY_STEP_S = 2.0, 0.005
 _V1 = ("memory", "pids", "cpu")
 
 
@@ -75,10 +78,21 @@ def make_group(name: str, bounds: Bounds) -> ControlGroup:
 
 
 def remove_groups(paths: Sequence[str]) -> None:
-    """What is not there, not a group of a sandbox, or still in use, is left alone."""
+    """Once what is in them has ended: killed processes take a moment. What is no group of a sandbox, or
+    still in use after two seconds, is left alone."""
+    until = time.monotonic() + _EMPTY_S
     for path in paths:
-        with contextlib.suppress(OSError):
-            Path(path).rmdir()
+        while not _removed(path) and time.monotonic() < until:
+            time.sleep(_EMPTY_STEP_S)
+
+
+def _removed(path: str) -> bool:
+    """False while there are processes in it."""
+    try:
+        Path(path).rmdir()
+    except OSError as error:
+        return error.errno != errno.EBUSY
+    return True
 
 
 def _own_groups() -> dict[str, str]:

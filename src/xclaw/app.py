@@ -30,10 +30,12 @@ from xclaw.memory.meaning import embedder_of
 from xclaw.memory.memory import FileMemory
 from xclaw.memory.scratchpad import FileScratchpad
 from xclaw.memory.toolset import stored_tools
+from xclaw.memory.words import words_of
 from xclaw.models.catalog import ModelCatalog
 from xclaw.models.embedded.coaching import SmallModelCoaching
 from xclaw.models.embedded.joining import Progress
 from xclaw.models.embedded.model import LocalModel
+from xclaw.patterns import selfcontained
 from xclaw.patterns.workflows.earlier import earlier_results
 from xclaw.patterns.workflows.file_model import PROVIDER, ScriptFileModel
 from xclaw.patterns.workflows.tool import WorkflowTool
@@ -178,11 +180,18 @@ async def open_gateway(
                 cancel=app.cancel,
             )
         )
+        _have_ready()
         await gateway.open()
         try:
             yield GatewayApp(app, gateway)
         finally:
             await gateway.drain(0)
+
+
+def _have_ready() -> None:
+    """What a process with one run makes when it needs it: here everybody else's would stand still meanwhile."""
+    selfcontained.prepare()
+    words_of("字")  # loads the dictionary
 
 
 def _services(

@@ -8,8 +8,6 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-import rjieba
-
 QUERY_CHARACTERS = 1_000
 MAX_TERMS = 160
 _WORD = re.compile(r"[^\W_]+")
@@ -53,6 +51,8 @@ def words_of(text: str) -> list[str]:
     found: list[str] = []
     for run in _WORD.findall(text):
         if _HAN_RUN.search(run):
+            import rjieba  # noqa: PLC0415 - its dictionary takes a tenth of a second to load
+
             found.extend(_WORD.findall(" ".join(rjieba.cut_for_search(run))))
         else:
             # The stemmer that follows takes "deploy" and "deployment" for two words.

@@ -1,10 +1,8 @@
 """Chinese requests that are about something the reader cannot see, as whole sentences.
 
 Each shape has to match from the first character to the last, so that any further word which could say what
-is meant lets the task pass.
+is meant lets the task pass. Ignoring case, verbose; compiling them takes a while.
 """
-
-import re
 
 _NOUN = r"""(?:
     源?代码|函数|方法|类|模块|脚本|程序|实现|片段|文件|文档|文本|文字|文章|段落|短文|论文|报告|邮件|信件|故事|诗|句子|话|消息
@@ -39,8 +37,7 @@ _RESULT = rf"""(?:(?:成|为|到|并|再|然后|用)?\s*(?:{_VERB}|翻译成|译
     (?:{_LANGUAGE}|{_ADDED}|{_NOUN}|代码审查|审查|优化|重构|更好|更快|更短|更清晰|更简洁|更正式)?\s*)"""
 _END = r"(?:吧|呢|吗|了|啊|好吗|谢谢|即可|就行|就好)*"
 
-CHINESE_DANGLING = re.compile(
-    rf"""{_POLITE}\s*(?:
+CHINESE_DANGLING = rf"""{_POLITE}\s*(?:
         {_VERB}\s*{_ONCE}\s*{_THING}(?:的\s*{_NOUN})?\s*(?:(?:中|里|里面|当中)的\s*(?:所有)?{_NOUN})?\s*(?:{_RESULT}){{0,2}}
         | (?:把|将|对|给|为|替|就|针对|围绕)\s*{_THING}(?:的\s*{_NOUN})?\s*(?:进行|做|作|来)?\s*(?:{_RESULT}){{1,2}}
         | (?:给|为|替|在|往)\s*{_THING}\s*(?:中|里|上)?\s*(?:加|加上|添加|补|补充|补上|写|编写|写上|生成|增加|做)\s*{_ONCE}(?:一些|一份|一个|几个)?\s*{_ADDED}(?:(?:和|与|、|以及){_ADDED})*
@@ -51,16 +48,11 @@ CHINESE_DANGLING = re.compile(
         | (?:同样|一样|照样|同理)(?:地)?\s*(?:处理|修改|做)\s*(?:另一个|其他的?|剩下的?|其余的?|别的)?\s*(?:{_NOUN})?
         | (?:和|跟|像)\s*(?:{_ELSEWHERE}|上次)\s*(?:一样|那样)\s*(?:处理|修改|做|写|来)?\s*{_ONCE}
         | {_THING}\s*(?:有|有没有|存在|是否有)?\s*(?:什么|哪些|哪里|怎么)?\s*(?:问题|错误|漏洞|改进|不对|不好|错|对|风险)
-    )\s*{_END}""",
-    re.IGNORECASE | re.VERBOSE,
-)
+    )\s*{_END}"""
 """A whole sentence, without its full stop."""
 
-CHINESE_CLAUSE = re.compile(
-    r"""(?:并且?|然后|再|同时|最后|另外|也|还要|请|其中|特别|尤其)*\s*(?:
+CHINESE_CLAUSE = r"""(?:并且?|然后|再|同时|最后|另外|也|还要|请|其中|特别|尤其)*\s*(?:
         重点|关注|注意|着重|主要看|指出|给出|列出|说明|评分|打分|不要|不得|不用|无需|别|保持|保留|输出|返回|使用|用|以|确保|必须|需要|要求
         |找出|检查|提出|写出|突出|尽量|只|仅|字数|语气|风格|格式|简洁|简短|修复|修改|优化|总结|翻译成|加上|补充|改进|交付|保存|标注
-    ).{0,60}$""",
-    re.IGNORECASE | re.VERBOSE,
-)
+    ).{0,60}$"""
 """A clause that says how to work, not on what."""

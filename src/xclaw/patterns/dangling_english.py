@@ -1,10 +1,8 @@
 """English requests that are about something the reader cannot see, as whole sentences.
 
 Each shape has to match from the first word to the last, so that any further word which could say what is
-meant ("the code of the login service") lets the task pass.
+meant ("the code of the login service") lets the task pass. Ignoring case, verbose; compiling them takes a while.
 """
-
-import re
 
 _NOUN = r"""(?:
     code|codes|function|functions|class|method|methods|module|script|program|snippet|implementation|query|diff|patch
@@ -81,8 +79,7 @@ _COURTESY = r"(?:(?:please|now|then|also|next|ok|okay|first|can\ you|could\ you|
 _MADE = r"""(?:\w+[\s-]+){0,3}?(?:comments?|docstrings?|tests?|documentation|docs|type\ hints|types|logging
     |error\ handling|a\ summary|a\ review|a\ readme|examples?|validation|a\ title|an\ introduction|a\ conclusion)"""
 
-ENGLISH_DANGLING = re.compile(
-    rf"""{_COURTESY}(?:
+ENGLISH_DANGLING = rf"""{_COURTESY}(?:
         {_VERB}\s+(?:all\s+|only\s+|just\s+|both\s+)?(?:of\s+)?{_OBJECT}{_TAIL}
         | {_PLAIN_VERB}\s+{_PLAIN_THING}{_TAIL}
         | (?:add|write|create|generate|provide|insert|give|make)\s+(?:me\s+)?{_MADE}\s+(?:to|for|of|on|in|into)\s+(?:{_OBJECT}|{_PLAIN_THING}){_TAIL}
@@ -99,17 +96,12 @@ ENGLISH_DANGLING = re.compile(
         | (?:implement|build|do|make|write|create|proceed|continue|change|fix)\s+(?:it\s+|this\s+|that\s+)?(?:exactly\s+)?
             (?:as|like)\s+(?:(?:we|you|i|the\ user)\s+)?(?:just\s+)?{_PAST}{_BEFORE}
         | (?:what(?:'s|\s+is|\s+are)|is|are)\s+(?:wrong\s+with\s+)?{_THING}(?:\s+(?:wrong|correct|ok|good|right))?
-    )""",
-    re.IGNORECASE | re.VERBOSE,
-)
+    )"""
 """A whole sentence, without its full stop."""
 
-ENGLISH_CLAUSE = re.compile(
-    rf"""(?:and\s+|then\s+|also\s+|please\s+|finally\s+|but\s+)*(?:
+ENGLISH_CLAUSE = rf"""(?:and\s+|then\s+|also\s+|please\s+|finally\s+|but\s+)*(?:
         focus|focusing|pay|give|return|rate|list|report|explain|point|be|keep|do\s+not|don't|use|output|respond|reply|answer
         |score|suggest|include|check|look|find|fix|tell|note|mark|show|make\ sure|ensure|write\s+in|limit|stick|no\s|only
         |preserve|especially|particularly|concentrate|highlight|provide|with\s+a\ focus|save|deliver|summari[sz]e|improve
-    )\b(?=.{{0,120}}$) | {_COURTESY}{_VERB}\s+{_THING}{_TAIL}$""",
-    re.IGNORECASE | re.VERBOSE,
-)
+    )\b(?=.{{0,120}}$) | {_COURTESY}{_VERB}\s+{_THING}{_TAIL}$"""
 """The beginning of a clause that says how to work, not on what."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
@@ -437,3 +438,20 @@ def test_outside_a_team_nobody_writes_to_a_sibling(tmp_path: Path) -> None:
         assert (read.origin, mail.to) == ("notification", "lead")
 
     against_provider(tmp_path, scenario)
+
+
+def test_a_member_that_says_nothing_but_blank_lines_holds_nobody_up(tmp_path: Path) -> None:
+    """B04's kind: whether all have said DONE is told in linear time, whatever they say."""
+    blank = Text("." + "\n" * 200_000 + ".")
+    play = Play(
+        team("round-robin", "explorer", "writer"), dict.fromkeys(("explorer", "writer"), lambda _: blank)
+    )
+
+    async def scenario(app: App, provider: FakeProvider) -> None:
+        provider.answer_with(play.answer)
+        seen = await follow(await app.runs.start(RunRequest("Start the team.", "s")))
+        assert seen.result.text == "The team is done."
+
+    began = time.process_time()
+    against_provider(tmp_path, scenario)
+    assert time.process_time() - began < 10

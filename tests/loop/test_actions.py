@@ -382,6 +382,7 @@ JUNK = {
     "dots": '{"action":"x"}\n' + "." * 400_000,
     "spaces": "{" + " " * 400_000,
     "status": '{"status": ' * 36_000,
+    "lines before an action": "\n" * 400_000 + '{"action": "delegate", "task": "x"}',
 }
 
 

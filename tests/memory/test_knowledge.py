@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from memory.pdf_files import bomb, endless, pdf_of
 from memory.stores import context_in, knowledge_in, settings_in
 from xclaw.contracts.errors import ToolFailed, UsageError
 from xclaw.contracts.scope import Scope, current_scope
+from xclaw.memory.chunks import passages_of
 from xclaw.memory.documents import decoded
 from xclaw.memory.knowledge import KnowledgeBase, Report
 from xclaw.memory.knowledge_tool import knowledge_tool, source_of
@@ -234,3 +236,14 @@ def test_the_tool_names_its_sources_and_shows_passages_as_data(tmp_path: Path) -
     assert "is empty" in asyncio.run(ask("port", user="alice"))
     with pytest.raises(ToolFailed, match="from 1 to 20"):
         asyncio.run(ask("port", k=100))
+
+
+@pytest.mark.parametrize(
+    "line", ["# " + " " * 100_000 + "x", "#" + " " * 50_000 + "#" * 50_000 + " " * 50_000 + "x"]
+)
+def test_a_heading_of_blanks_is_read_in_linear_time(line: str) -> None:
+    """I4: anything quadratic takes minutes."""
+    began = time.process_time()
+    passages = passages_of([f"{line}\n# Port  ##\n\n8443"], "markdown")
+    assert time.process_time() - began < 4
+    assert passages[-1].place.startswith("Port, ")

@@ -1,5 +1,8 @@
 """Memory files as text: what is read from them, and that nothing of them is lost (SPEC I2)."""
 
+import time
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -115,3 +118,14 @@ def test_any_file_can_be_read_and_forgotten_from_note_by_note(file: str) -> None
         shorter = without(file, notes[-1])
         assert len(shorter) < len(file)
         file = shorter
+
+
+@pytest.mark.parametrize(
+    "line", ["- the same\n", "the same\n\n", "<!--\n", "<!-- -->\n", "```\n~~~\n", "- [m12 ·\n"]
+)
+def test_a_file_of_any_nonsense_is_read_in_linear_time(line: str) -> None:
+    """D06's kind: 1 MB takes about a second; anything quadratic takes minutes."""
+    began = time.process_time()
+    notes = notes_in(line * (400_000 // len(line)))
+    assert time.process_time() - began < 4
+    assert len({note.id for note in notes}) == len(notes)

@@ -1,6 +1,7 @@
 """debate: one question to several specialists at once."""
 
 import asyncio
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from xclaw.contracts.results import Result
 from xclaw.contracts.tasks import Task
 from xclaw.contracts.tools import ToolOutput
 from xclaw.patterns.debate import DebateTool
+from xclaw.patterns.voting import Ballot
 
 QUESTION = "Redis or SQLite for web sessions of 100,000 users on one machine?"
 
@@ -250,3 +252,13 @@ def test_malformed_arguments_are_refused_before_anybody_is_paid(
     with pytest.raises(ToolFailed, match=told):
         asyncio.run(DebateTool(stage.find).run(arguments, stage.context()))
     assert stage.spawn.tasks == []
+
+
+@pytest.mark.parametrize("junk", ["\n", " ", "vote", "VOTE: x  ", "> *_`#-\n", "VOTE:\n"])
+def test_a_vote_is_looked_for_in_linear_time_whatever_a_seat_says(junk: str) -> None:
+    """B04's kind: what a worker says costs the others nothing. Anything quadratic takes minutes."""
+    text = junk * (400_000 // len(junk))
+    began = time.process_time()
+    assert Ballot(("Redis", "SQLite")).vote_of(f"{text}\nVOTE: Redis") == "Redis"
+    Ballot().vote_of(f"VOTE: {text}x")
+    assert time.process_time() - began < 2

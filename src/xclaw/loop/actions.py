@@ -30,7 +30,7 @@ MAX_ACTIONS = 64
 """Of one reply."""
 
 _MADE_UP_BEFORE = re.compile(
-    r"^\W*(?:observation|tool[ _]?(?:output|result|response)s?|工具(?:输出|结果|返回))\s*[:：]",
+    r"^[^\w\n]*+(?:observation|tool[ _]?(?:output|result|response)s?|工具(?:输出|结果|返回))\s*[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
 _EXAMPLE_BEFORE = re.compile(

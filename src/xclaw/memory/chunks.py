@@ -10,7 +10,7 @@ from xclaw.memory.passages import Passage
 WEIGHT = 1_200
 """Of one passage, about: characters, Chinese ones counted twice, since each says more."""
 MAX_PASSAGES = 20_000
-_HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*\Z")
+_HEADING = re.compile(r"(#{1,6})\s+")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])")
 _HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
@@ -66,7 +66,8 @@ def _parts(text: str, *, has_headings: bool) -> Iterator[_Open]:
             if not part.is_empty and part.weight > 0:
                 yield part
             headings = {level: name for level, name in headings.items() if level < len(heading[1])}
-            headings[len(heading[1])] = heading[2][:_SHOWN_HEADING]
+            name = line[heading.end() :].rstrip().rstrip("#").rstrip()
+            headings[len(heading[1])] = name[:_SHOWN_HEADING]
             part = _Open(" › ".join(headings.values()), number, number, 0, [line])
             continue
         for piece in _pieces(line):

@@ -10,6 +10,7 @@ be read is left as it is. Lines end in a line feed and nothing else, so no other
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -70,18 +71,15 @@ def cleaned(text: str) -> str:
 
 def notes_in(text: str) -> list[Note]:
     """The notes of a file, in order; each has an id of its own."""
-    taken: set[str] = set()
+    counts: Counter[str] = Counter()
     found: list[Note] = []
     lines = text.split("\n")
     for first, end in _blocks(lines):
         note = _note(lines, first, end)
         if note is None:
             continue
-        note_id, count = note.id, 1
-        while note_id in taken:
-            count += 1
-            note_id = f"{note.id}-{count}"
-        taken.add(note_id)
+        counts[note.id] += 1
+        note_id = note.id if counts[note.id] == 1 else f"{note.id}-{counts[note.id]}"
         found.append(Note(note_id, note.text, note.author, note.at, first, end))
     return found
 
@@ -128,12 +126,14 @@ def _time_of(written: str) -> float | None:
 def _blocks(lines: list[str]) -> Iterator[tuple[int, int]]:
     """The line ranges of items and paragraphs; headings, comments and blank lines are in none."""
     at = 0
+    last_close = max((number for number, line in enumerate(lines) if "-->" in line), default=-1)
     while at < len(lines):
         line = lines[at]
         if not line.strip() or _HEADING.match(line):
             at += 1
         elif line.startswith("<!--"):
-            at = _end_of_comment(lines, at)
+            # A comment that is never closed is one line, so that it hides nothing.
+            at = _end_of_comment(lines, at) if at <= last_close else at + 1
         else:
             end = _end_of_item(lines, at) if _ITEM.match(line) else _end_of_paragraph(lines, at)
             yield at, end
@@ -141,11 +141,8 @@ def _blocks(lines: list[str]) -> Iterator[tuple[int, int]]:
 
 
 def _end_of_comment(lines: list[str], first: int) -> int:
-    """A comment that is never closed is one line, so that it hides nothing."""
-    for at in range(first, len(lines)):
-        if "-->" in lines[at]:
-            return at + 1
-    return first + 1
+    """Of one that is closed somewhere."""
+    return next(at + 1 for at in range(first, len(lines)) if "-->" in lines[at])
 
 
 def _end_of_item(lines: list[str], first: int) -> int:

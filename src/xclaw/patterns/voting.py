@@ -11,7 +11,10 @@ from xclaw.patterns.arguments import as_list, list_of_names, shown
 MAX_OPTIONS = 20
 MAX_OPTION_CHARACTERS = 200
 
-_VOTE_LINE = re.compile(r"^[\s>*_`#-]*vote[\s*_`]*[:：][\s*_`]*(.*?)[\s*_`]*$", re.IGNORECASE | re.MULTILINE)
+_VOTE_LINE = re.compile(
+    r"^(?:[^\S\n]|[>*_`#-])*+vote[\s*_`]{0,20}[:：][\s*_`]{0,20}(.*)$", re.IGNORECASE | re.MULTILINE
+)
+_AROUND_VOTE = " \t\r\u3000*_`"
 _TRUE = ("true", "yes", "1", "on")
 _FALSE = ("false", "no", "0", "off", "none", "null", "")
 
@@ -30,7 +33,7 @@ class Ballot:
 
     def vote_of(self, text: str) -> str | None:
         """The option that an answer's last vote line names, or None."""
-        lines = [match.strip() for match in _VOTE_LINE.findall(text) if match.strip()]
+        lines = [vote for match in _VOTE_LINE.findall(text) if (vote := match.strip(_AROUND_VOTE))]
         if not lines:
             return None
         written = lines[-1].strip("<>")[:MAX_OPTION_CHARACTERS]

@@ -290,6 +290,10 @@ def test_what_stands_behind_a_separator_needs_a_rule_of_its_own(
         "find . -exec rm {} \\;",
         "ls | xargs rm",
         "nohup timeout 5 rm x",
+        "flock lock rm x",
+        "strace -f rm x",
+        "systemd-run --user rm x",
+        "! rm x",
     ],
 )
 def test_a_rule_that_denies_finds_the_command_wherever_it_stands(command: str) -> None:
@@ -534,6 +538,30 @@ def test_other_arguments_can_be_named_in_a_pattern() -> None:
     assert not matching("deny", ["send"], call)
     assert matching("allow", ["Task(coder)"], Call("delegate", {"agent": "coder", "task": "x"}, "/w"))
     assert matching("deny", ["Bash(rm:*)"], shell("rm -rf x"))
+
+
+@pytest.mark.parametrize("tool", ["delegate", "spawn"])
+@pytest.mark.parametrize(
+    "name", ["coder", "Coder", " @coder", "[coder]", "role: coder", "ｃｏｄｅｒ", "co\u200bder"]
+)
+def test_a_rule_for_an_agent_holds_however_its_name_is_spelled(tool: str, name: str) -> None:
+    """A03: all of these are handed to the coder (N02), so none gets past a rule that denies it."""
+    call = Call(tool, {"agent": name, "task": "x"}, "/w")
+    for pattern in ("coder", "Coder", "cod*"):
+        assert kind(chain(deny=(f"{tool}({pattern})",)), call, "reads") == "deny"
+    assert kind(chain(deny=(f"{tool}(decoder)", f"{tool}(code-reviewer)")), call, "reads") == "allow"
+    assert (
+        kind(chain(deny=(f"{tool}(code-reviewer)",)), Call(tool, {"agent": "Code_Reviewer"}, "/w")) == "deny"
+    )
+
+
+def test_an_argument_s_name_cannot_pass_for_a_rule_about_all_arguments() -> None:
+    """A03: what was allowed is exactly that call, whatever else another one brings along."""
+    call = Call("send_mail", {"to": "ann@example.org"}, "/w")
+    rule = exact_rule(call)
+    assert matching("allow", [rule], call)
+    forged = {'{"to"': '"ann@example.org"}', "to": "eve@example.org"}
+    assert not matching("allow", [rule], Call("send_mail", forged, "/w"))
 
 
 @pytest.mark.parametrize(

@@ -11,18 +11,20 @@ from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from xclaw.agents.names import agent_key
 from xclaw.agents.tool_names import COUNTERPARTS as AGENT_FILES
 from xclaw.contracts.permissions import RULE_CHARS, Kind, Rule, parse_rule
 from xclaw.contracts.workspaces import Workspace
 from xclaw.loop.json_blocks import encode_json
 from xclaw.runtime.shell_commands import Simple, split_command, spoken_of
 
-PATH_TOOLS = frozenset({"view_file", "list_dir", "write_file", "deliver"})
-MAIN_ARGUMENTS: Mapping[str, str] = {"delegate": "agent", "spawn": "agent"}
-"""What a pattern is compared with, for tools whose arguments have one that matters."""
+PATH_TOOLS = frozenset({"view_file", "list_dir", "search", "write_file", "edit_file", "deliver"})
+AGENT_TOOLS = frozenset({"delegate", "spawn"})
+"""Of these a pattern is compared with the agent that is handed work, however its name is spelled."""
 COUNTERPARTS: Mapping[str, str] = {**AGENT_FILES, "webfetch": "web_fetch"}
 """Claude Code's names of tools, folded, to ours."""
 PATH_CHARS = 4_096
+_KEY = re.compile(r"[A-Za-z_][\w.-]*")
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
 
 
@@ -137,11 +139,18 @@ def _fits(kind: Kind, pattern: str, call: Call) -> bool:
     if pattern.startswith("domain:"):
         return _fits_host(kind, pattern.removeprefix("domain:"), str(call.arguments.get("url", "")))
     key, colon, rest = pattern.partition(":")
-    if colon and key in call.arguments:
+    # Whoever calls may name an argument as a pattern for all arguments begins, such as `{"to"`.
+    if colon and key in call.arguments and _KEY.fullmatch(key):
         return _glob(rest, _text(call.arguments[key]))
-    main = MAIN_ARGUMENTS.get(call.tool)
-    compared = _text(call.arguments.get(main)) if main else _json(call.arguments)
-    return _glob(pattern, compared)
+    if call.tool in AGENT_TOOLS:
+        return _fits_agent(pattern, _text(call.arguments.get("agent")))
+    return _glob(pattern, _json(call.arguments))
+
+
+def _fits_agent(pattern: str, name: str) -> bool:
+    """By the name as it is understood: "Coder" and "@coder" are handed the same work as "coder"."""
+    folded = unicodedata.normalize("NFKC", pattern).casefold()
+    return _glob(pattern, name) or _glob(re.sub(r"[\s_-]+", " ", folded.strip()), agent_key(name))
 
 
 def _fits_path(kind: Kind, pattern: str, call: Call) -> bool:

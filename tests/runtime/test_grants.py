@@ -110,3 +110,24 @@ def test_processes_that_add_at_once_lose_nothing(tmp_path: Path) -> None:
         "permissions.toml",
         "permissions.toml.lock",
     ]
+
+
+@pytest.mark.parametrize("text", ['allow = [{agent = "coder", rule = "shell(ls)"}]\n', "allow = []\n"])
+def test_a_list_that_nothing_can_be_added_to_stays_as_it_was_written(tmp_path: Path, text: str) -> None:
+    """D06: a further entry below it would make the whole file unreadable, and every grant in it void."""
+    file = file_in(tmp_path)
+    file.path.parent.mkdir()
+    file.path.write_text(text)
+    before = file.rules("owner", "coder")
+    with pytest.raises(UsageError, match=r"write each as \[\[allow\]\]"):
+        file.add(Grant("owner", "coder", "shell(git status)"))
+    assert file.path.read_text() == text
+    assert file.rules("owner", "coder") == before
+
+
+def test_a_file_that_an_editor_marked_as_utf_8_is_read(tmp_path: Path) -> None:
+    file = file_in(tmp_path)
+    file.path.parent.mkdir()
+    file.path.write_bytes(b"\xef\xbb\xbf[[allow]]\nagent = 'coder'\nrule = 'shell(ls)'\n")
+    file.add(Grant("owner", "coder", "shell(git status)"))
+    assert file.rules("owner", "coder") == ("shell(ls)", "shell(git status)")

@@ -62,7 +62,7 @@ class GrantFile:
         with self._locked():
             if grant in self._grants():
                 return
-            self._replace(self._text() or HEADER, grant)
+            self._replace(_with_entry(self._text() or HEADER, grant, self.path))
 
     def _grants(self) -> tuple[Grant, ...]:
         try:
@@ -106,14 +106,9 @@ class GrantFile:
             raise UsageError(f"{self.path} cannot be read: {failure.strerror}") from None
         if len(raw) > MAX_BYTES:
             raise UsageError(f"{self.path} is larger than {MAX_BYTES:,} bytes: remove what is not needed")
-        return raw.decode()
+        return raw.decode("utf-8-sig")
 
-    def _replace(self, text: str, grant: Grant) -> None:
-        entry = "".join(
-            f"{name} = {_quoted(value)}\n"
-            for name, value in (("user", grant.user), ("agent", grant.agent), ("rule", grant.rule))
-        )
-        whole = f"{text.rstrip()}\n\n[[allow]]\n{entry}"
+    def _replace(self, whole: str) -> None:
         target = self.path.resolve()
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
@@ -135,6 +130,22 @@ class GrantFile:
             yield
         finally:
             os.close(descriptor)
+
+
+def _with_entry(text: str, grant: Grant, path: Path) -> str:
+    """Raises `UsageError` where nothing can be added below what a person wrote."""
+    entry = "".join(
+        f"{name} = {_quoted(value)}\n"
+        for name, value in (("user", grant.user), ("agent", grant.agent), ("rule", grant.rule))
+    )
+    whole = f"{text.rstrip()}\n\n[[allow]]\n{entry}"
+    try:
+        tomllib.loads(whole)
+    except ValueError:
+        raise UsageError(
+            f"{path} lists `allow` in a way that nothing can be added to: write each as [[allow]]"
+        ) from None
+    return whole
 
 
 def _quoted(text: str) -> str:

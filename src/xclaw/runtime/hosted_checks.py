@@ -44,11 +44,11 @@ from xclaw.runtime.approvals import BY_XCLAW
 from xclaw.runtime.children import session_of
 from xclaw.runtime.gate import tree_path
 from xclaw.runtime.hosted_runs import HostedRun, Misbehaved
-from xclaw.runtime.mail import as_message
+from xclaw.runtime.mail import MAIL_CHARACTERS, as_message, turn_of
 from xclaw.runtime.orders import child_order, started_event
-from xclaw.runtime.post import team_mates
+from xclaw.runtime.post import sender_of, team_mates
 from xclaw.runtime.services import Services
-from xclaw.runtime.tree import Node, Tree
+from xclaw.runtime.tree import Node, Tree, most_children
 from xclaw.runtime.wire import same_event
 
 _APPROVAL_ID = re.compile(r"a[0-9a-f]{24}")
@@ -160,7 +160,7 @@ class Checks:
             raise Misbehaved("it handed on an artifact that it does not have")
         if task.isolation not in self.services.launchers or _weaker(agent, event):
             raise Misbehaved(f"it started {agent.name} with another isolation")
-        if node.depth >= settings.max_depth or len(node.log.state.children) >= settings.max_children:
+        if node.depth >= settings.max_depth or len(node.log.state.children) >= most_children(node, settings):
             raise Misbehaved("it started a run beyond the limits of depth and width")
         if not self.tree.promised:
             raise Misbehaved("it started a run without asking")
@@ -188,13 +188,19 @@ class Checks:
             raise Misbehaved("it spoke in the user's name")
 
     def _check_mail(self, node: Node, event: MailSent, children: Collection[str]) -> None:
+        """Orders go down, to children; what goes to others is data, under the sender's own name."""
         above = node.parent.run_id if node.parent else ""
-        to_mate = event.origin == "notification" and event.to_run_id in team_mates(node)
-        to_parent = event.origin != "agent" and event.to_run_id == above
-        if not (to_mate or to_parent or event.to_run_id in children):
+        to_child = event.origin == "agent" and event.to_run_id in children
+        to_others = event.origin == "notification" and event.to_run_id in {above, *team_mates(node)}
+        if not (to_child or to_others):
             raise Misbehaved("it wrote to a run that is neither its child nor its parent")
-        if not event.mail_id.startswith("mail_") or event.origin == "user":
+        is_turn = to_child and turn_of(event.mail_id) == event.to_run_id
+        if not (is_turn or event.mail_id.startswith("mail_")) or (
+            to_others and event.sender != sender_of(node)
+        ):
             raise Misbehaved("it wrote in another's name")
+        if len(event.text) > MAIL_CHARACTERS and not is_turn:
+            raise Misbehaved(f"it wrote more than {MAIL_CHARACTERS} characters at once")
         self.messages[event.mail_id] = as_message(event)
 
     def _check_answer(self, node: Node, event: ApprovalAnswered) -> None:

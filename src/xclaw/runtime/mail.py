@@ -1,6 +1,7 @@
 """What runs of one tree say to one another: journaled by the sender, acknowledged by the receiver's event."""
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import Sequence
 from xml.etree import ElementTree
@@ -13,6 +14,18 @@ BATCH_MESSAGES = 20
 BATCH_CHARACTERS = 40_000
 """Of what a run reads in one turn, but for its first message; the rest comes in the next ones."""
 MAIL_CHARACTERS = 20_000
+_TURN = re.compile(r"turn_(.+)_\d+")
+
+
+def turn_id(run_id: str, number: int) -> str:
+    """The id of the mail with which a member of a round-robin team is told that it is its turn."""
+    return f"turn_{run_id}_{number}"
+
+
+def turn_of(mail_id: str) -> str:
+    """The run whose turn it tells of; empty for any other mail."""
+    found = _TURN.fullmatch(mail_id)
+    return found[1] if found else ""
 
 
 class Mail:

@@ -36,7 +36,7 @@ def receivers(children: Children, to: str) -> list[Letter] | None:
     """
     node, team, place = children.node, children.team, children.place
     word = to.strip().casefold()
-    sender = place.seat.member if place else f"{node.agent} {node.task_id}"
+    sender = sender_of(node)
     if word in LEAD and node.parent is not None:
         if node.parent.result is not None:
             raise SpawnRefused("the lead has ended")
@@ -73,13 +73,24 @@ def deliver(children: Children, letter: Letter, mail_id: str, text: str) -> None
         children.team.written()
 
 
+def sender_of(node: Node) -> str:
+    """As whom a run writes to its lead and its mates."""
+    seat = _seat_of(node)
+    return seat.member if seat else f"{node.agent} {node.task_id}"
+
+
 def team_mates(node: Node) -> frozenset[str]:
     """Run ids of a member's team mates, also of those that have not been started yet."""
-    started = node.log.state.started_event
-    if node.parent is None or started is None or started.task is None or started.task.seat is None:
+    started, seat = node.log.state.started_event, _seat_of(node)
+    if node.parent is None or started is None or seat is None:
         return frozenset()
-    lead, call_id, seat = node.parent.run_id, started.parent_call_id, started.task.seat
+    lead, call_id = node.parent.run_id, started.parent_call_id
     return frozenset(child_run_id(lead, call_id, name) for name in seat.members if name != seat.member)
+
+
+def _seat_of(node: Node) -> Seat | None:
+    started = node.log.state.started_event
+    return started.task.seat if started and started.task else None
 
 
 def _meant(children: Children, seat: Seat, word: str) -> list[str] | None:

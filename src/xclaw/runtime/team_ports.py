@@ -9,7 +9,7 @@ from xclaw.loop.exchange import Exchange
 from xclaw.loop.state import RunState, fold
 from xclaw.runtime.children import Children
 from xclaw.runtime.clocks import stopped_clock
-from xclaw.runtime.mail import as_message
+from xclaw.runtime.mail import as_message, turn_id
 from xclaw.runtime.team import Place, Team
 from xclaw.runtime.team_board import Board
 from xclaw.runtime.tree import Node, without_slot
@@ -85,7 +85,7 @@ class LeadPort:
 
     def _tell(self, run_id: str, number: int, text: str) -> None:
         """Once, also over a crash: what was sent and not read is delivered again by itself."""
-        lead, mail_id = self._children.node, _turn_id(run_id, number)
+        lead, mail_id = self._children.node, turn_id(run_id, number)
         node = self._children.tree.nodes.get(run_id)
         if number == 1 or mail_id in lead.log.state.exchange.sent or node is None or node.result is not None:
             return
@@ -130,19 +130,15 @@ def board_of(lead: Node, team: Team) -> Board:
     return Board(lead.log.state, team.call_id, lead.log.record, team.outcome)
 
 
-def _turn_id(run_id: str, number: int) -> str:
-    return f"turn_{run_id}_{number}"
-
-
 def _has_answered(exchange: Exchange, place: Place | None, run_id: str, number: int) -> bool:
-    if _turn_id(run_id, number + 1) in exchange.answered_before:
+    if turn_id(run_id, number + 1) in exchange.answered_before:
         return True
-    has_read = number == 1 or _turn_id(run_id, number) in exchange.answered_before
+    has_read = number == 1 or turn_id(run_id, number) in exchange.answered_before
     return has_read and place is not None and place.standing == "answered"
 
 
 def _answer(exchange: Exchange, run_id: str, number: int) -> str:
     """What was answered to a turn: the last text before the next one, if it came after this one."""
-    read = 0 if number == 1 else exchange.answered_before.get(_turn_id(run_id, number), len(exchange.answers))
-    answers = exchange.answers[read : exchange.answered_before.get(_turn_id(run_id, number + 1))]
+    read = 0 if number == 1 else exchange.answered_before.get(turn_id(run_id, number), len(exchange.answers))
+    answers = exchange.answers[read : exchange.answered_before.get(turn_id(run_id, number + 1))]
     return answers[-1] if answers else ""

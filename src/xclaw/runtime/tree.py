@@ -109,7 +109,7 @@ class Tree:
             raise SpawnRefused(
                 f"depth limit: a run at depth {parent.depth} may not hand work out; finish with your own tools"
             )
-        most = settings.coordinator_children if _is_coordinator(parent) else settings.max_children
+        most = most_children(parent, settings)
         if children >= most:
             raise SpawnRefused(f"width limit: one run may start {most} children at most")
         if len(self.nodes) + self.promised >= settings.max_runs:
@@ -184,9 +184,11 @@ class Tree:
         ]
 
 
-def _is_coordinator(node: Node) -> bool:
+def most_children(node: Node, settings: RuntimeSettings) -> int:
+    """How many children a run may start."""
     started = node.log.state.started_event
-    return started is not None and is_coordinator(started.tools)
+    coordinates = started is not None and is_coordinator(started.tools)
+    return settings.coordinator_children if coordinates else settings.max_children
 
 
 def _is_below(node: Node, run_id: str) -> bool:

@@ -30,6 +30,8 @@ KILLING_S = 10.0
 _CGROUP = Path("/sys/fs/cgroup/job")
 _PLACE = Path("/run/xclaw")
 _PERIOD_US = 100_000
+_TMP_MORE = 8_388_608
+_LOOK_MS = 100
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND = 1, 2, 4, 32, 4096
 _MNT_DETACH = 2
 _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 22, 38
@@ -62,6 +64,8 @@ class Limits:
     uid: int = 65_534
     filter: bytes = b""
     """Seccomp program, as the kernel wants it; empty: none."""
+    tmp_bytes: int = 1 << 40
+    """Of what may lie in /tmp, which is memory."""
 
 
 @dataclass
@@ -75,8 +79,11 @@ class Job:
     input: int | None
     limit: int
     started_kills: int
+    tmp_before: int
     waiting: deque[bytes] = field(default_factory=deque[bytes])
     waiting_size: int = 0
+    is_over: bool = False
+    """/tmp holds more than it may, and more than before."""
     last: bool = False
     """No more input will come."""
     sent: int = 0
@@ -109,12 +116,22 @@ def share(places: list[dict[str, object]]) -> None:
 def take(message: Message) -> Limits:
     """Make the machine one task's own: its directories, its user, its limits."""
     share(cast("list[dict[str, object]]", message["places"]))
-    _mount("none", Path("/tmp"), "none", _MS_REMOUNT | _MS_NOSUID | _MS_NODEV, f"size={message['tmp']}")
+    _mount("none", Path("/tmp"), "none", _MS_REMOUNT | _MS_NOSUID | _MS_NODEV, f"size={_tmp_size(message)}")
     (_CGROUP / "memory.max").write_text(str(message["memory"]))
     (_CGROUP / "memory.oom.group").write_text("1")
     (_CGROUP / "pids.max").write_text(str(message["processes"]))
     (_CGROUP / "cpu.max").write_text(f"{message['cpu_us']} {_PERIOD_US}")
-    return Limits(int(str(message["uid"])), base64.b64decode(str(message["filter"])))
+    return Limits(int(str(message["uid"])), base64.b64decode(str(message["filter"])), int(str(message["tmp"])))
+
+
+def _tmp_size(message: Message) -> int:
+    """More than may be used, so that going over the limit can be told from a full disk."""
+    return int(str(message["tmp"])) + _TMP_MORE
+
+
+def tmp_used() -> int:
+    found = os.statvfs("/tmp")
+    return (found.f_blocks - found.f_bfree) * found.f_frsize
 
 
 def prepare() -> None:
@@ -204,8 +221,10 @@ class Agent:
                     poll.register(job.output, select.POLLIN)
                 if job.input is not None and (job.waiting or job.last):
                     poll.register(job.input, select.POLLOUT)
-            for descriptor, _ in poll.poll():
+            for descriptor, _ in poll.poll(None if job is None else _LOOK_MS):
                 self._one(descriptor)
+            if job is not None and not job.is_over and self._is_tmp_over(job):
+                self._kill()
 
     def _one(self, descriptor: int) -> None:
         job = self._job
@@ -290,7 +309,8 @@ class Agent:
             raise Refused(text.decode("utf-8", "replace"))
         for end in (reading, giving):
             os.set_blocking(end, False)
-        return Job(number, process, reading, giving, int(str(message["limit"])), kills_before)
+        self._send({"id": number, "began": True})
+        return Job(number, process, reading, giving, int(str(message["limit"])), kills_before, tmp_used())
 
     def _feed(self, job: Job) -> None:
         assert job.input is not None
@@ -329,6 +349,11 @@ class Agent:
             job.output = None
         return bool(content)
 
+    def _is_tmp_over(self, job: Job) -> bool:
+        used = tmp_used()
+        job.is_over = used > max(self._limits.tmp_bytes, job.tmp_before)
+        return job.is_over
+
     def _end(self, job: Job) -> None:
         left = len((_CGROUP / "cgroup.procs").read_text().split())
         self._kill()
@@ -340,6 +365,8 @@ class Agent:
         self._job = None
         code = os.waitstatus_to_exitcode(self._codes.pop(job.process))
         ended = "memory" if kills() > job.started_kills else "exited"
+        if job.is_over or self._is_tmp_over(job):
+            ended = "disk"
         answer = {"id": job.id, "end": ended, "code": code if code >= 0 else 128 - code}
         self._send({**answer, "left": left, "dropped": job.dropped})
 

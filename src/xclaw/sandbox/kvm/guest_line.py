@@ -30,6 +30,13 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
+class Began:
+    """The command was started."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     job: int
     content: bytes
@@ -38,7 +45,7 @@ class Output:
 @dataclass(frozen=True, slots=True)
 class Ended:
     job: int
-    ended: Literal["exited", "memory"]
+    ended: Literal["exited", "memory", "disk"]
     code: int
     left: int
     dropped: int
@@ -52,7 +59,7 @@ class Failed:
     text: str
 
 
-Said = Ready | Output | Ended | Failed
+Said = Ready | Began | Output | Ended | Failed
 
 
 def understood(line: bytes) -> Said | None:
@@ -73,7 +80,7 @@ def understood(line: bytes) -> Said | None:
         return Failed(job, _shown(text))
     if isinstance(data := fields.get("out"), str):
         return _output(job, data)
-    return _ended(job, fields)
+    return Began(job) if "began" in fields else _ended(job, fields)
 
 
 def _output(job: int, data: str) -> Output | None:
@@ -90,7 +97,7 @@ def _ended(job: int, fields: Mapping[str, object]) -> Ended | None:
     left, dropped = _number(fields.get("left", 0)), _number(fields.get("dropped", 0))
     if left is None or dropped is None:
         return None
-    if how == "exited" or how == "memory":
+    if how == "exited" or how == "memory" or how == "disk":
         return Ended(job, how, code, left, dropped)
     return None
 

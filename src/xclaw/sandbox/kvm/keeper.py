@@ -62,6 +62,8 @@ class Keeper:
         self._orders = bytearray()
         self.status: int | None = None
         os.close(self._view.bind(_text(order, "image"), IMAGE))
+        if order["accelerator"] == "kvm" and self._uid is not None:
+            self._view.lend_device("/dev/kvm", self._uid)
         self._woken, waking = os.pipe()
         for end in (self._woken, waking):
             os.set_blocking(end, False)
@@ -119,12 +121,7 @@ class Keeper:
             resource.setrlimit(bound, (least, least))
         if self._uid is not None:
             resource.setrlimit(resource.RLIMIT_NPROC, (_TASKS, _TASKS))
-            groups = []
-            with contextlib.suppress(OSError):
-                status = os.stat("/dev/kvm")
-                if status.st_gid != 0 and status.st_mode & 0o060 == 0o060:
-                    groups = [status.st_gid]
-            os.setgroups(groups)
+            os.setgroups([])
             os.setresgid(self._uid, self._uid, self._uid)
             os.setresuid(self._uid, self._uid, self._uid)
         os.chdir("/")

@@ -14,14 +14,17 @@ from pathlib import Path
 from typing import Literal, cast
 
 from xclaw.contracts.errors import SandboxLost, SandboxUnavailable
-from xclaw.sandbox.kvm.guest_line import Ended, Failed, GuestLine, Misbehaved, Output, Ready, Said
+from xclaw.sandbox.kvm.guest_line import Began, Ended, Failed, GuestLine, Misbehaved, Output, Ready, Said
 
 KILL_S = 10.0
 """How long the agent may take to kill a job before its machine is given up."""
+BEGIN_S = 10.0
+"""How long a command may take to begin, which its time-out does not count."""
 END_S = 5.0
 KEEPER_S = 5.0
 """How long the keeper may take to answer."""
 _READ = 65_536
+_SHOWN, _SHOWN_LINES = 200, 3
 _REPORT = 131_072
 _INPUT_PIECE = 49_152
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from xclaw.sandbox.kvm.keeper import main; main()"
@@ -47,6 +50,7 @@ class _Job:
     left: int
     """Bytes of output that are still wanted."""
     ended: "asyncio.Future[Ended | Failed]"
+    began: asyncio.Event
     dropped: int = 0
     over: str = ""
     """The limit that the keeper has seen passed."""
@@ -102,8 +106,7 @@ class VirtualMachine:
 
     def why_lost(self) -> str:
         """What became of it, with what it said last."""
-        text = self._why or "it has ended"
-        return f"{text}. It said last:\n{self._console}" if self._console else text
+        return f"{self._why or 'it has ended'}. {self._last_words()}"
 
     async def boot(self, wanted: Wanted, line_number: int, timeout_s: float) -> None:
         """Until the agent listens. Raises `SandboxUnavailable`; then the machine must still be closed."""
@@ -129,7 +132,10 @@ class VirtualMachine:
             )
 
     def _last_words(self) -> str:
-        return f"It said last:\n{self._console}" if self._console else "It said nothing."
+        """The end of what was on its console; a stranger's text."""
+        lines = [line.strip()[:_SHOWN] for line in self._console.splitlines() if line.strip()]
+        shown = " / ".join(lines[-_SHOWN_LINES:])
+        return f"It said last: {shown}" if shown.isprintable() and shown else "It said nothing."
 
     async def take(self, order: Mapping[str, object], guest: Mapping[str, object]) -> None:
         """Give it the directories of a task. Raises `SandboxUnavailable`."""
@@ -152,11 +158,14 @@ class VirtualMachine:
         if self._gone.is_set():
             raise SandboxLost(f"the sandbox is gone: {self.why_lost()}")
         self._number += 1
-        job = _Job(self._number, output, limit, self._loop.create_future())
+        job = _Job(self._number, output, limit, self._loop.create_future(), asyncio.Event())
         self._job = job
         self._guest.expect(limit)
         feeding = self._loop.create_task(self._feed(job, message, stdin))
         try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(BEGIN_S):
+                    await job.began.wait()
             done, _ = await asyncio.wait([job.ended], timeout=timeout_s)
             if not done:
                 job.over = job.over or "timeout"
@@ -280,6 +289,8 @@ class VirtualMachine:
                 self._ready.set_result(None)
         elif job is None or said.job != job.id or job.ended.done():
             return
+        elif isinstance(said, Began):
+            job.began.set()
         elif isinstance(said, Output):
             kept = said.content[: job.left]
             job.left -= len(kept)
@@ -288,6 +299,7 @@ class VirtualMachine:
                 job.output(kept)
         else:
             job.ended.set_result(said)
+            job.began.set()
 
     async def _read_reports(self) -> None:
         """What the keeper says; its end is the machine's."""
@@ -322,6 +334,7 @@ class VirtualMachine:
         job = self._job
         if job is not None and not job.ended.done():
             job.ended.set_exception(lost)
+            job.began.set()
         for answer in self._answers.waiting:
             if not answer.done():
                 answer.set_exception(lost)

@@ -36,12 +36,12 @@ class WarmMachine:
     """Implements `WarmSandbox`."""
 
     def __init__(self, machine: VirtualMachine, backend: BackendName) -> None:
-        self._machine = machine
+        self.machine = machine
         self._backend: BackendName = backend
 
     async def ping(self) -> bool:
         try:
-            end = await self._machine.run({"op": "ping"}, len, 0, PING_S)
+            end = await self.machine.run({"op": "ping"}, len, 0, PING_S)
         except SandboxLost:
             return False
         return isinstance(end, JobEnd) and not end.over
@@ -51,14 +51,14 @@ class WarmMachine:
         checked_spec(spec)
         try:
             order, guest = _orders(spec)
-            await self._machine.take(order, guest)
+            await self.machine.take(order, guest)
         except BaseException:
-            await self._machine.close()
+            await self.machine.close()
             raise
-        return MachineSandbox(self._machine, self._backend, spec.policy)
+        return MachineSandbox(self.machine, self._backend, spec.policy)
 
     async def close(self) -> None:
-        await self._machine.close()
+        await self.machine.close()
 
 
 def _orders(spec: SandboxSpec) -> tuple[dict[str, object], dict[str, object]]:
@@ -94,7 +94,7 @@ class MachineSandbox:
     """Implements `Sandbox`. A machine that does not answer in time is ended: then the sandbox is lost."""
 
     def __init__(self, machine: VirtualMachine, backend: BackendName, policy: SandboxPolicy) -> None:
-        self._machine = machine
+        self.machine = machine
         self._backend: BackendName = backend
         self._policy = policy
         self._turn = asyncio.Lock()
@@ -106,7 +106,7 @@ class MachineSandbox:
     @property
     def pid(self) -> int:
         """Of the keeper: everything of the sandbox is below it."""
-        return self._machine.keeper_pid
+        return self.machine.keeper_pid
 
     async def exec(self, command: SandboxCommand, output: Output) -> SandboxExit:
         message = self._message(command)
@@ -138,7 +138,7 @@ class MachineSandbox:
         return bytes(content[:limit])
 
     async def close(self) -> None:
-        await self._machine.close()
+        await self.machine.close()
 
     def _message(self, command: SandboxCommand) -> dict[str, object]:
         return {
@@ -152,9 +152,9 @@ class MachineSandbox:
         self, message: dict[str, object], output: Output, limit: int, timeout_s: float, stdin: bytes
     ) -> SandboxExit:
         began = time.monotonic()
-        self._machine.watch()
-        end = await self._machine.run({**message, "limit": limit}, output, limit, timeout_s, stdin)
-        disk_over = await self._machine.settle()
+        self.machine.watch()
+        end = await self.machine.run({**message, "limit": limit}, output, limit, timeout_s, stdin)
+        disk_over = await self.machine.settle()
         if isinstance(end, Failed):
             raise ToolFailed(f"the command could not be started: {end.text}")
         ended = end.over or ("disk" if disk_over else end.ended.ended)

@@ -3,6 +3,7 @@ root could reach, and that are bound into it after QEMU was started."""
 
 import ctypes
 import os
+import stat
 from pathlib import Path
 
 from xclaw.sandbox.bubblewrap.trees import open_directory
@@ -44,6 +45,20 @@ class View:
         Path(target).mkdir(mode=0o755, exist_ok=True)
         _mount(f"/proc/self/fd/{directory}", target, "", _BIND | _RECURSIVE)
         return directory
+
+    def lend_device(self, device: str, uid: int) -> None:
+        """Let one user, in this view only, use a device that only root or a group may.
+
+        Raises:
+            OSError: this process may not.
+        """
+        place = Path(f"{PLACE}/device")
+        place.mkdir(mode=0o755)
+        _mount("tmpfs", str(place), "tmpfs", _NOSUID, "size=4k,mode=0755")
+        node = place / Path(device).name
+        os.mknod(node, 0o600 | stat.S_IFCHR, Path(device).stat().st_rdev)
+        os.chown(node, uid, uid)
+        _mount(str(node), device, "", _BIND)
 
 
 def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from xclaw.contracts.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, UserMessage
 from xclaw.contracts.tokens import estimate_tokens
+from xclaw.loop.bounding import bound_output
 from xclaw.loop.compaction import (
-    bound_output,
     build_summary,
     pinned_tasks,
     plan_compaction,

@@ -9,10 +9,11 @@ from typing import Literal
 
 from xclaw.contracts.agents import Limits
 from xclaw.contracts.artifacts import Pointer
-from xclaw.contracts.messages import AssistantMessage, Caller, Origin, Said
+from xclaw.contracts.messages import AssistantMessage, Caller, ImageRef, Origin, Said
 from xclaw.contracts.models import ToolSpec
 from xclaw.contracts.permissions import Permissions
 from xclaw.contracts.plans import CheckRun, Phase, PlannedTask, Verdict
+from xclaw.contracts.projects import Project, ProjectMerged
 from xclaw.contracts.results import Outcome, Result
 from xclaw.contracts.routing import Route
 from xclaw.contracts.sandbox import BackendName
@@ -59,6 +60,10 @@ class RunStarted:
     """Of a root: the chain of the agents below it that name none."""
     sandbox: BackendName | Literal[""] = ""
     """What its commands are kept in by; empty in host mode."""
+    project: Project | None = None
+    """The user's directory that the tree works on."""
+    worktree: bool = False
+    """It works in a private tree of that, instead of reading it."""
     kind: Literal["run_started"] = "run_started"
 
 
@@ -142,6 +147,8 @@ class ToolCallEnded:
     """Of a command: the receipt that a claim can point to."""
     refused: bool = False
     """It was not permitted, and did not run."""
+    images: tuple[ImageRef, ...] = ()
+    """What the model was shown beside `content`, as long as the files stay as they are."""
     kind: Literal["tool_call_ended"] = "tool_call_ended"
 
 
@@ -325,6 +332,7 @@ Event = (
     | BoardChanged
     | PhaseChanged
     | WorkflowNoted
+    | ProjectMerged
     | Warned
     | Compacted
     | RunEnded
@@ -350,6 +358,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
     "board_changed": BoardChanged,
     "phase_changed": PhaseChanged,
     "workflow_noted": WorkflowNoted,
+    "project_merged": ProjectMerged,
     "warned": Warned,
     "compacted": Compacted,
     "run_ended": RunEnded,

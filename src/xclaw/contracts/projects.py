@@ -65,6 +65,41 @@ class Merged:
     conflicts: tuple[Conflict, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ProjectMerged:
+    """Branches of a user's project were put together; runs that are started later begin there."""
+
+    merged: Merged
+    call_id: str = ""
+    """The tool call that asked for it; empty at the end of a run."""
+    published: str = ""
+    """The branch in the user's repository that holds all of it now."""
+    kind: Literal["project_merged"] = "project_merged"
+
+
+class ProjectPort(Protocol):
+    """What one run may do with the user's project."""
+
+    @property
+    def project(self) -> Project: ...
+
+    @property
+    def branch(self) -> str:
+        """The run's own; empty for one that only reads."""
+        ...
+
+    async def commit(self, message: str) -> Commit | None:
+        """Take in what has changed in the run's own tree; None when nothing has. Raises `ToolFailed`."""
+        ...
+
+    async def merge(
+        self, branches: tuple[str, ...], *, onto: str = "", resolved: tuple[str, ...] = (), name: str = ""
+    ) -> Merged:
+        """Put branches together; see `Projects.merge`. `onto`: what they are put onto; empty: the run's last
+        merge. `name`: tells merges of one run apart. Raises `ToolFailed`."""
+        ...
+
+
 class Worktree(Protocol):
     """One run's private tree of a project. Its methods block on disk and on git: call them in a thread."""
 
@@ -112,22 +147,49 @@ class Projects(Protocol):
         """Take a snapshot. Raises `UsageError` for what is no directory, is too large, or cannot be read."""
         ...
 
-    def snapshot(self, project: Project) -> str:
-        """The snapshot's files, laid out read-only: a directory of this machine, shared by all runs."""
+    def place(self, project: Project, commit: str = "") -> str:
+        """Where `snapshot` lays a commit out. Asks no disk."""
+        ...
+
+    def snapshot(self, project: Project, commit: str = "") -> str:
+        """The files of the snapshot, or of another commit, laid out read-only: a directory of this machine,
+        shared by all runs. Raises `ToolFailed` for a commit that there is not."""
+        ...
+
+    def copy(self, project: Project, commit: str, directory: str) -> None:
+        """The same files to be written to, in a directory of its own; left as it is if it is there. Nothing
+        of it comes back."""
+        ...
+
+    @property
+    def keeps(self) -> bool:
+        """Private trees stay when their run has ended."""
+        ...
+
+    def branch_for(self, project: Project, run_id: str, task_id: str) -> str:
+        """The name of a run's branch, nobody else's and always the same: `xclaw/` and the task's id, with more
+        behind it where another run has that one."""
         ...
 
     def worktree(
         self, project: Project, run_id: str, task_id: str, directory: str, onto: str = ""
     ) -> Worktree:
-        """The tree of a run in `directory`, the same again after a crash. Its branch is `xclaw/` and the task's
-        id, with more behind it where another run has that one. `onto`: the commit to begin at instead of the
-        snapshot."""
+        """The tree of a run in `directory`, the same again after a crash, on the run's branch. `onto`: the
+        commit to begin at instead of the snapshot."""
         ...
 
-    def merge(self, project: Project, branches: tuple[str, ...], name: str, onto: str = "") -> Merged:
+    def merge(
+        self,
+        project: Project,
+        branches: tuple[str, ...],
+        name: str,
+        onto: str = "",
+        resolved: tuple[str, ...] = (),
+    ) -> Merged:
         """Put branches together in this order, as a branch of the name `name`. One that conflicts is left out,
-        and told; nothing is lost. The same again is the same commit. Raises `ToolFailed` for a branch that
-        there is not."""
+        and told; nothing is lost. The same again is the same commit. `resolved`: branches whose changes are in
+        the others by hand, so that they belong to the history and are not taken in again. Raises `ToolFailed`
+        for a branch that there is not."""
         ...
 
     def patch(self, project: Project, branch: str) -> bytes:

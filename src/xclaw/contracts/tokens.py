@@ -30,4 +30,7 @@ def share_inline(text: str, limit_chars: int) -> float:
     """How much of a text fits where `limit_chars` characters of ASCII may stand: 1.0 for all of it. Text that
     takes more tokens per character, such as Chinese, gets as many tokens, so fewer characters."""
     allowed = int(limit_chars * TOKENS_PER_CHARACTER) + 1
-    return min(1.0, limit_chars / max(len(text), 1), allowed / estimate_tokens(text))
+    tokens = estimate_tokens(text)
+    if len(text) <= limit_chars and tokens <= allowed:
+        return 1.0
+    return min(limit_chars / len(text), allowed / tokens)

@@ -17,10 +17,12 @@ from xclaw.contracts.errors import (
 )
 from xclaw.contracts.events import ToolCallEnded, ToolCallStarted
 from xclaw.contracts.messages import ToolCall
+from xclaw.contracts.tokens import share_inline
 from xclaw.contracts.tools import Tool, ToolContext, ToolOutput
 from xclaw.loop.arguments import decode_arguments, unknown_tool
-from xclaw.loop.compaction import bound_output
+from xclaw.loop.bounding import NOTICE_CHARS, Ends, both_ends, bound_output, joined
 from xclaw.loop.parts import Admitted, Parts
+from xclaw.loop.pictures import cannot_see
 from xclaw.loop.state import INTERRUPTED
 
 CUT = (
@@ -57,7 +59,9 @@ def _group_key(parts: Parts, call: ToolCall) -> str:
 async def _run_call(parts: Parts, call: ToolCall) -> None:
     watch = _Stopwatch()
     output = await _output_of(parts, call, watch)
-    content, spilled = _inline(parts, call, output.content)
+    images = output.images if parts.model.profile.images else ()
+    said = output.content if images or not output.images else cannot_see(output.content)
+    content, spilled = _inline(parts, call, said)
     parts.log.record(
         ToolCallEnded(
             call.id,
@@ -68,6 +72,7 @@ async def _run_call(parts: Parts, call: ToolCall) -> None:
             spilled,
             output.exit_code,
             refused=output.refused,
+            images=images,
         )
     )
 
@@ -149,17 +154,20 @@ def _context(parts: Parts, call: ToolCall) -> ToolContext:
         record=parts.log.record,
         turn_calls=parts.state.turn_calls,
         sandbox=parts.sandbox,
+        project=parts.project,
         coordination=lambda: parts.state.coordination,
+        inline_chars=parts.bounds.inline_limit_chars,
     )
 
 
 def _inline(parts: Parts, call: ToolCall, content: str) -> tuple[str, str]:
     """What the model sees, and the path of the rest if there is more (SPEC E2)."""
-    bounded, is_cut = bound_output(content, parts.bounds.inline_limit_chars)
-    if not is_cut:
+    limit = parts.bounds.inline_limit_chars
+    if share_inline(content, limit) == 1:
         return content, ""
     try:
         path = parts.workspace.spill(f"{call.name}-{call.id}.txt", content)
     except (ToolFailed, OSError) as failure:
-        return f"{bounded}\n[the rest could not be kept: {failure}]", ""
-    return f"{bounded}\n[the whole output ({len(content)} characters) is in {path}]", path
+        return f"{bound_output(content, limit)[0]}\n[the rest could not be kept: {failure}]", ""
+    ends = both_ends(content, limit - NOTICE_CHARS) or Ends("", "")
+    return joined(ends, content, path, can_view="view_file" in parts.tools), path

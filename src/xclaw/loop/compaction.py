@@ -11,6 +11,7 @@ from xclaw.contracts.messages import AssistantMessage, ChatMessage, ToolMessage,
 from xclaw.contracts.models import ModelRequest
 from xclaw.contracts.tokens import MESSAGE_OVERHEAD, TOKENS_PER_CHARACTER, estimate_tokens
 from xclaw.loop.arguments import safe_arguments
+from xclaw.loop.bounding import bound_output
 from xclaw.loop.fences import fence, fenced_blocks
 from xclaw.loop.sizes import message_tokens
 
@@ -240,28 +241,6 @@ def _trimmed(message: ChatMessage, limit_tokens: int) -> ChatMessage:
 
 def _bound_tokens(text: str, limit_tokens: int) -> str:
     return bound_output(text, int(limit_tokens / TOKENS_PER_CHARACTER))[0]
-
-
-def bound_output(content: str, limit_chars: int) -> tuple[str, bool]:
-    """`content` within `limit_chars`, and whether it was cut: beginning, notice, end.
-
-    The limit is for ASCII text. Text that costs more tokens per character, such as Chinese, gets as
-    many tokens, so fewer characters.
-    """
-    tokens = estimate_tokens(content)
-    allowed = int(limit_chars * TOKENS_PER_CHARACTER) + 1
-    if len(content) <= limit_chars and tokens <= allowed:
-        return content, False
-    room = int(min(limit_chars, len(content) * allowed / tokens))
-    notice = (
-        f"\n[... {len(content)} characters in all; the middle is left out. "
-        "Read the rest in parts, by offset, or ask for less ...]\n"
-    )
-    room -= len(notice)
-    if room < 20:
-        return content[: max(0, min(limit_chars, room + len(notice)))], True
-    tail = room // 4
-    return f"{content[: room - tail]}{notice}{content[len(content) - tail :]}", True
 
 
 def valid_history(messages: Sequence[ChatMessage], *, open_calls_allowed: bool = False) -> list[str]:

@@ -1,5 +1,7 @@
 """What the model sees each turn."""
 
+from dataclasses import replace
+
 from xclaw.contracts.messages import ChatMessage, UserMessage
 from xclaw.contracts.models import ModelRequest
 from xclaw.contracts.tokens import estimate_tokens
@@ -39,7 +41,7 @@ def _show_board(parts: Parts, messages: list[ChatMessage]) -> None:
     board = parts.board()
     last = messages[-1]
     if board and parts.coached and isinstance(last, UserMessage):
-        messages[-1] = UserMessage(f"{last.text}\n{board}", last.origin)
+        messages[-1] = replace(last, text=f"{last.text}\n{board}")
     elif board:
         messages.append(UserMessage(board, "runtime"))
 

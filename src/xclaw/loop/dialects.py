@@ -122,6 +122,6 @@ def _as_text(message: ChatMessage) -> ChatMessage:
         case AssistantMessage(tool_calls=calls) if calls:
             return AssistantMessage(render_calls(calls))
         case ToolMessage():
-            return UserMessage(render_output(message.name, message.content), "runtime")
+            return UserMessage(render_output(message.name, message.content), "runtime", message.images)
         case _:
             return message

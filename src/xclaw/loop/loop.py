@@ -20,6 +20,7 @@ from xclaw.loop.dialects import Asked
 from xclaw.loop.ending import MAX_CORRECTIONS, conclude
 from xclaw.loop.laying_out import lay_out
 from xclaw.loop.parts import Ending, Parts
+from xclaw.loop.pictures import with_pictures
 from xclaw.loop.repeats import WARNING_TEXT
 from xclaw.loop.room import make_room
 from xclaw.loop.streaming import TurnSink, cut_off
@@ -78,7 +79,7 @@ async def _ask(parts: Parts) -> None:
     started = clock()
     spend = Spend()
     try:
-        request = build_request(parts, reservation.max_output_tokens)
+        request = await with_pictures(build_request(parts, reservation.max_output_tokens), parts.workspace)
         reply = await parts.model.reply(request, sink)
         spend = spend_of_call(reply.usage, reply.cost_usd)
     except ContextTooLong:

@@ -30,6 +30,7 @@ from xclaw.contracts.events import (
     Warned,
 )
 from xclaw.contracts.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, UserMessage
+from xclaw.contracts.projects import ProjectMerged
 from xclaw.contracts.results import Result
 from xclaw.contracts.team_events import BoardChanged, MailSent
 from xclaw.contracts.tokens import estimate_tokens
@@ -74,6 +75,10 @@ class RunState:
         a row the run was told that its reply had the wrong form."""
         self.coordination: Coordination = NOT_BEGUN
         """How the phases stand, of a coordinator."""
+        self.merged = ""
+        """Of a user's project: the commit that the run's workers begin at, once there were branches to merge."""
+        self.taken_in: set[str] = set()
+        """Branches that are in it."""
         self.check_runs = CheckRuns()
         """Of a run that was given commands to run."""
         self.spend = Spend()
@@ -167,6 +172,9 @@ class RunState:
                 self.questions.note(event)
             case MailSent() | BoardChanged():
                 self.exchange.note(event)
+            case ProjectMerged():
+                self.merged = event.merged.commit
+                self.taken_in |= set(event.merged.taken)
             case RunResumed():
                 self._resume()
             case Warned(code="parse_failed"):
@@ -187,6 +195,7 @@ class RunState:
         self.exchange = Exchange()
         self.questions = Questions()
         self.coordination = NOT_BEGUN
+        self.merged, self.taken_in = "", set()
         self.check_runs = CheckRuns(event.task.checks if event.task else ())
         self.spend = event.route.spend if event.route else Spend()
         self.verdict, self._guard = "ok", RepeatGuard()
@@ -223,7 +232,9 @@ class RunState:
         if call is None:
             return
         self.check_runs.end(call, event, interrupted=event.content == INTERRUPTED)
-        self._results[event.call_id] = ToolMessage(event.call_id, event.name, event.content, event.ok)
+        self._results[event.call_id] = ToolMessage(
+            event.call_id, event.name, event.content, event.ok, event.images
+        )
         self.effects += event.ok
         if not self.pending:
             self._flush()

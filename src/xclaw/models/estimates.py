@@ -1,7 +1,7 @@
 """Token counts that no provider reported, estimated and marked so."""
 
 from xclaw.contracts.models import ModelRequest
-from xclaw.contracts.tokens import MESSAGE_OVERHEAD, estimate_tokens
+from xclaw.contracts.tokens import MESSAGE_OVERHEAD, estimate_tokens, image_tokens
 from xclaw.contracts.usage import Usage
 
 
@@ -30,4 +30,6 @@ def estimated_input(request: ModelRequest) -> int:
             total += sum(estimate_tokens(call.name + call.arguments) for call in message.tool_calls)
         else:
             total += estimate_tokens(message.text if message.kind == "user" else message.content)
+            shown = [image for image in message.images if image.sha256 in request.images]
+            total += sum(image_tokens(image.width, image.height) for image in shown)
     return total + sum(estimate_tokens(f"{tool.description}{tool.parameters}") for tool in request.tools)

@@ -8,11 +8,11 @@ from xclaw.contracts.errors import UsageError
 from xclaw.contracts.models import ModelProfile, StructuredOutput
 from xclaw.contracts.usage import Usage
 from xclaw.models.prices import PriceBook
-from xclaw.models.providers import CONTEXT_TOKENS
+from xclaw.models.providers import CONTEXT_TOKENS, SEEING
 
 _THOUSAND = 1_000
 _INTEGERS = frozenset({"context_tokens", "max_output_tokens"})
-_BOOLEANS = frozenset({"native_tools", "few_shots"})
+_BOOLEANS = frozenset({"native_tools", "few_shots", "images"})
 _NUMBERS = frozenset({"worker_timeout_s"})
 _SETTABLE = sorted({"structured_output"} | _INTEGERS | _BOOLEANS | _NUMBERS)
 
@@ -25,6 +25,7 @@ def profile_of(model: str, start: ModelProfile, prices: PriceBook) -> ModelProfi
     return replace(
         start,
         context_tokens=window or start.context_tokens,
+        images=start.images or model.startswith(SEEING),
         input_usd_per_million=None if input_usd is None else input_usd * _THOUSAND,
         output_usd_per_million=None if output_usd is None else output_usd * _THOUSAND,
     )

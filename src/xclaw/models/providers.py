@@ -90,3 +90,35 @@ CONTEXT_TOKENS = (
     ("xai:grok-4", 256_000),
 )
 """Windows by the beginning of `provider:model`; the first that fits counts, else the provider's."""
+
+SEEING = (
+    "openai:gpt-4o",
+    "openai:gpt-4.1",
+    "openai:gpt-4-turbo",
+    "openai:gpt-5",
+    "openai:o4",
+    "openai-chat:gpt-4o",
+    "openai-chat:gpt-4.1",
+    "openai-chat:gpt-5",
+    "openai-responses:gpt-4o",
+    "openai-responses:gpt-4.1",
+    "openai-responses:gpt-5",
+    "anthropic:claude-",
+    "google:gemini-",
+    "gemini:gemini-",
+    "bedrock:anthropic.claude-",
+    "bedrock:us.anthropic.claude-",
+    "dashscope:qwen-vl",
+    "dashscope:qwen2.5-vl",
+    "dashscope:qwen3-vl",
+    "mistral:pixtral",
+    "mistral:mistral-medium",
+    "mistral:mistral-small",
+    "xai:grok-4",
+    "openrouter:openai/gpt-4o",
+    "openrouter:openai/gpt-4.1",
+    "openrouter:openai/gpt-5",
+    "openrouter:anthropic/claude-",
+    "openrouter:google/gemini-",
+)
+"""Models that can be shown pictures, by the beginning of `provider:model`; of others, the profile says so."""

@@ -7,19 +7,20 @@ retries are off, since a chain retries.
 import asyncio
 import importlib
 import inspect
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from xclaw.contracts.errors import ContextTooLong, ModelError, ModelRejected, UsageError, XclawError
-from xclaw.contracts.messages import AssistantMessage, ToolCall
+from xclaw.contracts.messages import AssistantMessage, ImageRef, ToolCall
 from xclaw.contracts.models import Finish, ModelProfile, ModelReply, ModelRequest, ReplySink
 from xclaw.contracts.usage import Usage
 from xclaw.models.estimates import estimated_usage
 from xclaw.models.failures import EmptyReply, FailureReader
-from xclaw.models.openai.request import sent_arguments, wire_name
+from xclaw.models.openai.request import NO_PICTURES, sent_arguments, wire_name
 from xclaw.models.openai.surrogates import sendable
+from xclaw.models.pictures import is_about_pictures, pictures_of, shown_after_tools, unseen_note
 from xclaw.models.prices import Pricing
 from xclaw.models.settings import ModelsSettings, ProviderSettings
 
@@ -124,7 +125,7 @@ class PydanticAIModel:
     async def reply(self, request: ModelRequest, sink: ReplySink) -> ModelReply:
         answer = _Answer(sink, asyncio.get_running_loop().time)
         try:
-            await self._stream(request, answer)
+            await self._streamed(request, answer)
             message, finish = self._message(answer)
         except XclawError as error:
             if isinstance(error, ModelError):
@@ -134,13 +135,21 @@ class PydanticAIModel:
         usage = answer.usage(request)
         return ModelReply(message, usage, self._name, finish, self._price(usage), answer.first_token_s)
 
+    async def _streamed(self, request: ModelRequest, answer: "_Answer") -> None:
+        try:
+            await self._stream(request, answer)
+        except ModelRejected as refused:
+            if not (request.images and self._profile.images and is_about_pictures(str(refused))):
+                raise
+            await self._stream(replace(request, images={}), answer)
+
     async def _stream(self, request: ModelRequest, answer: "_Answer") -> None:
         try:
             async with (
                 asyncio.timeout(self._settings.first_byte_timeout_s) as watchdog,
                 self._library.open(
                     self._library_model,
-                    self._library.messages(request),
+                    self._library.messages(request, sees=self._profile.images),
                     model_settings=_model_settings(request),
                     model_request_parameters=self._library.parameters(request),
                 ) as stream,
@@ -281,25 +290,46 @@ class _Library:
         if inspect.iscoroutinefunction(close):
             await close()
 
-    def messages(self, request: ModelRequest) -> list[object]:
+    def messages(self, request: ModelRequest, *, sees: bool) -> list[object]:
         """The conversation in the library's words; what follows one another on one side is one message."""
+        pictures = request.images if sees else NO_PICTURES
+        shown: list[ImageRef] = []
         part, messages = self._messages, list[object]()
         asked: list[object] = []
         instructions = sendable(request.instructions) or None
         for message in request.messages:
             if message.kind == "user":
-                asked.append(part.UserPromptPart(sendable(message.text)))
+                asked += self._pictures(shown, pictures)
+                shown = []
+                text = sendable(message.text + unseen_note(message.images, pictures))
+                said = [text, *self._contents(message.images, pictures)]
+                asked.append(part.UserPromptPart(said if len(said) > 1 else text))
             elif message.kind == "tool":
-                name, content = wire_name(message.name), sendable(message.content)
-                asked.append(part.ToolReturnPart(name, content, message.call_id))
+                content = sendable(message.content + unseen_note(message.images, pictures))
+                asked.append(part.ToolReturnPart(wire_name(message.name), content, message.call_id))
+                shown += [image for image in message.images if image.sha256 in pictures]
             else:
+                asked += self._pictures(shown, pictures)
+                shown = []
                 if asked:
                     messages.append(part.ModelRequest(asked, instructions=instructions))
                     asked = []
                 messages.append(part.ModelResponse(self._answered(message)))
+        asked += self._pictures(shown, pictures)
         if asked or not messages:
             messages.append(part.ModelRequest(asked, instructions=instructions))
         return messages
+
+    def _pictures(self, images: list[ImageRef], pictures: Mapping[str, bytes]) -> list[object]:
+        """Those of tools, which follow the answers of all of them."""
+        if not images:
+            return []
+        said = [sendable(shown_after_tools(images)), *self._contents(images, pictures)]
+        return [self._messages.UserPromptPart(said)]
+
+    def _contents(self, images: Sequence[ImageRef], pictures: Mapping[str, bytes]) -> list[object]:
+        content = self._messages.BinaryContent
+        return [content(one.content, media_type=one.media_type) for one in pictures_of(images, pictures)]
 
     def _answered(self, message: AssistantMessage) -> list[object]:
         part, parts = self._messages, list[object]()

@@ -15,6 +15,7 @@ from xclaw.contracts.models import Attempt, Model, ModelRequest
 from xclaw.contracts.tokens import estimate_tokens
 from xclaw.contracts.usage import Spend, Usage, spend_of_call
 from xclaw.loop.context import TOOL_OVERHEAD_TOKENS
+from xclaw.loop.pictures import with_pictures
 from xclaw.loop.sizes import message_tokens
 from xclaw.runtime.approvals import BY_XCLAW
 from xclaw.runtime.clocks import deadline_of, stopped_clocks
@@ -75,7 +76,8 @@ class HostedCalls:
         sink = _Sink(ask.id, run, self._send)
         spend = Spend()
         try:
-            request = self._request(ask.request, messages, run, reservation.max_output_tokens)
+            asked = self._request(ask.request, messages, run, reservation.max_output_tokens)
+            request = await with_pictures(asked, run.workspace)
             reply = await model.reply(request, sink)
             spend = spend_of_call(reply.usage, reply.cost_usd)
             run.owed.append(Owed("answered", reply.model, reply.usage, reply.cost_usd))

@@ -23,7 +23,7 @@ from xclaw.contracts.events import (
     TurnStarted,
     Warned,
 )
-from xclaw.contracts.messages import AssistantMessage, Said, ToolCall
+from xclaw.contracts.messages import AssistantMessage, ImageRef, Said, ToolCall
 from xclaw.contracts.models import ToolSpec
 from xclaw.contracts.permissions import Level, Permissions, Rules
 from xclaw.contracts.plans import CheckRun, PlannedTask
@@ -39,6 +39,7 @@ _USAGE = Usage(120, 30, 64, 8, estimated=True)
 _SPEND = Spend(_USAGE, 0.02, 1, 3)
 _LIMITS = Limits(12, 60.5, 100_000, 0.25)
 _POINTER = Pointer("/workspace/shared/abc123/report.md", "0" * 64, 2_048, "writer", "c1", 2)
+_IMAGE = ImageRef("plots/a.png", "1" * 64, "image/png", 640, 480, 12_345)
 _TASK = Task(
     "critic",
     "Judge it.\nBe fair.",
@@ -117,7 +118,7 @@ def sample_events() -> tuple[Event, ...]:
         ),
         ApprovalAnswered("a1", "edit", "owner", "safer so", '{"command": "ls -l"}', "shell(ls)"),
         ToolCallStarted("call-1", "shell", call.arguments),
-        ToolCallEnded("call-1", "shell", False, "exit 2", 0.1, "/w/spilled.txt", 2),
+        ToolCallEnded("call-1", "shell", False, "exit 2", 0.1, "/w/spilled.txt", 2, images=(_IMAGE,)),
         ChildSpawned("call-2", "c2", "cli:coder:def456", "def456", _TASK, background=True),
         ChildEnded("c2", _RESULT),
         ArtifactDelivered(_POINTER, "report"),

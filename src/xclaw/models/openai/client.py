@@ -7,7 +7,7 @@ handed to the sink at once, and every stream is read to its end, so that its con
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import aiohttp
 from yarl import URL
@@ -22,6 +22,7 @@ from xclaw.models.openai.connections import Connections
 from xclaw.models.openai.reply import ReplyAssembler
 from xclaw.models.openai.request import RequestEncoder, WireHabits
 from xclaw.models.openai.sse import EventDecoder
+from xclaw.models.pictures import is_about_pictures
 from xclaw.models.prices import Pricing
 
 PATH = "/chat/completions"
@@ -101,7 +102,7 @@ class OpenAIModel:
         self._price = price
         self._url = endpoint.url()
         self._headers = _request_headers(endpoint)
-        self._encoder = RequestEncoder(name.partition(":")[2])
+        self._encoder = RequestEncoder(name.partition(":")[2], sees=profile.images)
         self._failures = FailureReader(name, endpoint.secrets(), endpoint.max_retry_wait_s)
 
     @property
@@ -145,6 +146,9 @@ class OpenAIModel:
             refusal = await exchange.run(session, self._url, body, self._headers)
             if refusal is None:
                 return
+            if "pictures" in sent and is_about_pictures(refusal.complaint):
+                request = replace(request, images={})
+                continue
             if not tries_left or not self._habits.learn(sent, refusal.complaint):
                 raise refusal.error
 

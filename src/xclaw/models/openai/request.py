@@ -1,19 +1,23 @@
 """One request as the wire wants it, and what an endpoint turned out not to take."""
 
+import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, cast
 
 import msgspec
 
-from xclaw.contracts.messages import ChatMessage, ToolCall
+from xclaw.contracts.messages import AssistantMessage, ChatMessage, ImageRef, ToolCall
 from xclaw.contracts.models import ModelRequest, ToolSpec
 from xclaw.models.openai.surrogates import sendable
+from xclaw.models.pictures import pictures_of, shown_after_tools, unseen_note
 
 MAX_NAME = 64
 MAX_CALL_ID = 64
+NO_PICTURES: Mapping[str, bytes] = MappingProxyType({})
 _CACHED_TOOL_SETS = 64
 _BAD_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _encode = msgspec.json.Encoder().encode
@@ -77,18 +81,21 @@ class WireHabits:
 class RequestEncoder:
     """Builds bodies for one model. Encodes each set of tools once."""
 
-    __slots__ = ("_model", "_tool_sets")
+    __slots__ = ("_model", "_sees", "_tool_sets")
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, *, sees: bool = False) -> None:
+        """`sees`: it can be shown pictures."""
         self._model = model
+        self._sees = sees
         self._tool_sets: dict[tuple[int, ...], tuple[tuple[ToolSpec, ...], msgspec.Raw]] = {}
         """By the identities of the specifications, which all runs of an agent share."""
 
     def body(self, request: ModelRequest, habits: WireHabits) -> tuple[bytes, frozenset[str]]:
         """The encoded body and the names of its optional fields."""
+        pictures = request.images if self._sees else NO_PICTURES
         fields: dict[str, object] = {
             "model": self._model,
-            "messages": wire_messages(request.instructions, request.messages, habits),
+            "messages": wire_messages(request.instructions, request.messages, habits, pictures),
             "stream": True,
         }
         if habits.usage_option:
@@ -104,7 +111,8 @@ class RequestEncoder:
             fields[habits.output_limit] = request.max_output_tokens
         if request.temperature is not None and habits.temperature:
             fields["temperature"] = request.temperature
-        return _encoded(fields), frozenset(fields)
+        sent = frozenset(fields) | ({"pictures"} if pictures else set[str]())
+        return _encoded(fields), sent
 
     def _tools(self, tools: tuple[ToolSpec, ...]) -> msgspec.Raw:
         key = tuple(map(id, tools))
@@ -119,27 +127,64 @@ class RequestEncoder:
 
 
 def wire_messages(
-    instructions: str, messages: Sequence[ChatMessage], habits: WireHabits
+    instructions: str,
+    messages: Sequence[ChatMessage],
+    habits: WireHabits,
+    pictures: Mapping[str, bytes] = NO_PICTURES,
 ) -> list[dict[str, object]]:
-    """The conversation as the wire has it, the system message first."""
+    """The conversation as the wire has it, the system message first. `pictures`: by sha256.
+
+    A tool message holds text alone, so its pictures come in a user message behind the last one of the turn.
+    """
     wire: list[dict[str, object]] = []
     if instructions:
         wire.append({"role": "system", "content": sendable(instructions)})
+    shown: list[ImageRef] = []
     for message in messages:
-        if message.kind == "user":
-            wire.append({"role": "user", "content": sendable(message.text)})
-        elif message.kind == "tool":
+        if message.kind == "tool":
             call_id = _call_id(message.call_id, habits.call_id_length)
-            wire.append({"role": "tool", "tool_call_id": call_id, "content": sendable(message.content)})
+            text = sendable(message.content + unseen_note(message.images, pictures))
+            wire.append({"role": "tool", "tool_call_id": call_id, "content": text})
+            shown += [image for image in message.images if image.sha256 in pictures]
+            continue
+        wire += _after_tools(shown, pictures)
+        shown = []
+        if message.kind == "user":
+            text = sendable(message.text + unseen_note(message.images, pictures))
+            parts = _picture_parts(message.images, pictures)
+            content = [{"type": "text", "text": text}, *parts] if parts else text
+            wire.append({"role": "user", "content": content})
         else:
-            entry: dict[str, object] = {"role": "assistant", "content": sendable(message.text)}
-            if message.tool_calls:
-                entry["content"] = entry["content"] or None
-                entry["tool_calls"] = [_wire_call(call, habits) for call in message.tool_calls]
-            if habits.send_reasoning:
-                entry["reasoning_content"] = sendable(message.reasoning)
-            wire.append(entry)
-    return wire
+            wire.append(_wire_answer(message, habits))
+    return [*wire, *_after_tools(shown, pictures)]
+
+
+def _wire_answer(message: AssistantMessage, habits: WireHabits) -> dict[str, object]:
+    entry: dict[str, object] = {"role": "assistant", "content": sendable(message.text)}
+    if message.tool_calls:
+        entry["content"] = entry["content"] or None
+        entry["tool_calls"] = [_wire_call(call, habits) for call in message.tool_calls]
+    if habits.send_reasoning:
+        entry["reasoning_content"] = sendable(message.reasoning)
+    return entry
+
+
+def _after_tools(images: Sequence[ImageRef], pictures: Mapping[str, bytes]) -> list[dict[str, object]]:
+    if not images:
+        return []
+    said = {"type": "text", "text": sendable(shown_after_tools(images))}
+    return [{"role": "user", "content": [said, *_picture_parts(images, pictures)]}]
+
+
+def _picture_parts(images: Sequence[ImageRef], pictures: Mapping[str, bytes]) -> list[dict[str, object]]:
+    return [
+        {"type": "image_url", "image_url": {"url": f"data:{one.media_type};base64,{_base64(one.content)}"}}
+        for one in pictures_of(images, pictures)
+    ]
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")
 
 
 def wire_name(name: str) -> str:

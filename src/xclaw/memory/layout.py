@@ -76,6 +76,10 @@ class UserPlaces:
         own = self.agent_file(agent)
         return [*([own] if own.exists() else []), *self.team_files()]
 
+    def is_bare(self, agent: str) -> bool:
+        """Whether there is nothing that an agent could recall from: two looks at the disk."""
+        return not (self.root / TEAM_DIRECTORY).exists() and not self.agent_file(agent).exists()
+
     def files(self) -> list[Path]:
         """Every memory file of the user."""
         return [*sorted(self.root.glob(f"agent-*/{AGENT_FILE}")), *self.team_files()]

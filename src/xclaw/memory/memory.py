@@ -55,6 +55,8 @@ class FileMemory:
         if k <= 0 or not query.strip():
             return ""
         try:
+            if places_of(self.settings.root, user).is_bare(agent):
+                return ""  # as for most agents: not worth a thread
             notes = await self.recall(query, k, agent=agent, user=user)
         except (UsageError, OSError) as error:
             logger.warning("nothing is recalled: %s", error)

@@ -93,3 +93,16 @@ def test_tools_are_few() -> None:
     )
     assert COACHING.tools(agent("explorer"), ("view_file", "list_dir", "deliver"), "Which formulas?") == ()
     assert COACHING.tools(agent("coder"), ("view_file", "deliver", "shell"), "x") == ("view_file", "deliver")
+
+
+@pytest.mark.parametrize(
+    "depends_on", [[["t1"]], [["t2"], []], [[], ["t2"]], [[], [], ["t3"]], [["t2"], ["t1"]]]
+)
+def test_no_plan_can_go_round_in_a_circle(depends_on: list[list[str]]) -> None:
+    """H5: a small model does not mend a cycle that it made."""
+    schema = schema_for("coordinator", Standing("x", offered=("write_plan",)))
+    plan = [
+        {"id": f"t{number}", "task": "x", "agent": "coder", "writes": [f"{number}.py"], "depends_on": needed}
+        for number, needed in enumerate(depends_on, 1)
+    ]
+    assert not accepts(schema, {"action": "write_plan", "plan": plan})

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from xclaw.contracts.coaching import Standing
 
-_IDS = ("t1", "t2", "t3", "t4")
+_IDS = ("t1", "t2", "t3")
 """Names of tasks: one that was invented need not be repeated right."""
 _MOST = 3
 _ANSWER = 600
@@ -21,7 +21,7 @@ def phase_schema(standing: Standing, agents: Sequence[str]) -> dict[str, object]
             question = _object({"question": _text(400)})
             return _object({"action": {"const": tool}, "tasks": _list(question)})
         case "write_plan":
-            return _object({"action": {"const": tool}, "plan": _list(_planned(agents), most=len(_IDS))})
+            return _object({"action": {"const": tool}, "plan": _plan(agents)})
         case "implement":
             return _object({"action": {"const": tool}})
         case "verify":
@@ -36,15 +36,21 @@ def command_schema(command: str) -> dict[str, object]:
     return _object({"action": {"const": "shell"}, "command": {"const": command}})
 
 
-def _planned(agents: Sequence[str]) -> dict[str, object]:
-    ids: dict[str, object] = {"enum": list(_IDS)}
+def _plan(agents: Sequence[str]) -> dict[str, object]:
+    """In which a task can depend on earlier ones only: no plan can go round in a circle."""
+    tasks = [_planned(agents, position) for position in range(len(_IDS))]
+    return {"type": "array", "prefixItems": tasks, "items": False, "minItems": 1, "maxItems": len(tasks)}
+
+
+def _planned(agents: Sequence[str], position: int) -> dict[str, object]:
+    earlier: dict[str, object] = {"enum": list(_IDS[:position])} if position else {}
     return _object(
         {
-            "id": ids,
+            "id": {"const": _IDS[position]},
             "task": _text(1_200),
             "agent": {"enum": list(agents)},
             "writes": _list(dict(_FILE)),
-            "depends_on": _list(ids, least=0),
+            "depends_on": _list(earlier, least=0, most=position),
         }
     )
 

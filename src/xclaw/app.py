@@ -61,6 +61,7 @@ from xclaw.tools.registry import ToolRegistry
 from xclaw.tools.web import web_fetch_tool
 from xclaw.traces.otel_export import BackgroundExport
 from xclaw.workspaces.local import LocalWorkspaces
+from xclaw.workspaces.projects.projects import LocalProjects
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class App:
     agents: AgentRegistry
     models: ModelCatalog
     workspaces: LocalWorkspaces
+    projects: LocalProjects
     router: Router
     warnings: tuple[str, ...]
     """What was ignored in settings and agent files, and why."""
@@ -118,7 +120,12 @@ async def open_app(
     journal = await SqliteJournal.open(settings.store)
     workspaces = LocalWorkspaces(settings.workspace)
     locks = OwnerLocks(f"{settings.store.path}.sessions")
-    services = _services(settings, registry, models, journal, workspaces, tools)
+    projects = LocalProjects(settings.project)
+    services = replace(
+        _services(settings, registry, models, journal, workspaces, tools),
+        projects=projects,
+        project_directory=settings.project.directory,
+    )
     export = BackgroundExport(settings.traces, journal.read_tree)
     runs = Runs(services, _sessions(locks), settings.models.chain, export.root_ended)
     control = ControlSocket(runs.cancel, services.approvals.wake)
@@ -133,11 +140,13 @@ async def open_app(
             registry,
             models,
             workspaces,
+            projects,
             router,
             (*settings.warnings, *warnings),
         )
     finally:
         await runs.close()
+        projects.close()
         if services.sandboxes is not None:
             await services.sandboxes.close()
         await export.close()
@@ -272,6 +281,7 @@ def _forked(settings: Settings, owner: str, toolbox: ToolRegistry, own: Sequence
     setup: dict[str, object] = {
         "workspace": msgspec.to_builtins(settings.workspace),
         "sandbox": msgspec.to_builtins(settings.sandbox),
+        "project": msgspec.to_builtins(settings.project),
         "memory": msgspec.to_builtins(settings.memory),
         "web": msgspec.to_builtins(settings.web),
         "coordinator": msgspec.to_builtins(settings.coordinator),

@@ -19,6 +19,7 @@ from xclaw.spawn.leftovers import MARK
 from xclaw.tools.deliver import deliver
 from xclaw.tools.edit import edit_file
 from xclaw.tools.files import FILE_TOOLS
+from xclaw.tools.project import commit, merge_branches
 from xclaw.tools.registry import ToolRegistry
 from xclaw.tools.search import search_tool
 from xclaw.tools.shell import ShellSettings, shell_tool
@@ -50,7 +51,7 @@ def build_toolbox(
     patterns = pattern_tools(find, roster)
     shell = shell_tool(_shell(mark, sandbox))
     search = search_tool(shutil.which("rg", path=ShellSettings().path) or "")
-    registry = ToolRegistry([*patterns.values(), *FILE_TOOLS, search, edit_file, deliver, shell])
+    registry = ToolRegistry([*patterns.values(), *FILE_TOOLS, search, edit_file, deliver, shell, commit, merge_branches])
     for tool in own:
         registry.add(tool)
     keep = phases.keep if "scratchpad_read" in registry.names() else nothing_kept

@@ -83,6 +83,7 @@ def agent_from(document: Document, source: str, settings: AgentSettings) -> tupl
     tools = read_tools(reader.names("tools"), reader.names("disallowedTools"), settings)
     reader.warn_all(tools.warnings)
     script = _script(reader, source, settings)
+    isolation, worktree = _isolation(reader, script)
     agent = Agent(
         name=name,
         description=" ".join(description.split()),
@@ -95,7 +96,8 @@ def agent_from(document: Document, source: str, settings: AgentSettings) -> tupl
             max_tokens=reader.whole_number("max_tokens"),
             max_usd=reader.amount("max_budget_usd"),
         ),
-        isolation=_isolation(reader, script),
+        isolation=isolation,
+        worktree=worktree,
         permission_mode=_permission_mode(reader),
         rules=_rules(reader),
         memory=_memory(reader),
@@ -249,20 +251,17 @@ def _duration(reader: _Reader) -> float | None:
     return seconds
 
 
-def _isolation(reader: _Reader, script: tuple[str, ...]) -> Isolation:
-    expected = f"one of {', '.join(_ISOLATIONS)}"
-    word = reader.word("isolation", expected)
-    if script and word is not None and word.casefold() != "forked":
-        raise reader.wrong_word("isolation", "forked, as the agent is a script")
-    if word is None:
-        return "forked" if script else "local"
-    if word.casefold() == "worktree":
-        reader.warn("isolation", "`isolation: worktree` is not known here; the agent runs local")
-        return "local"
-    isolation = _ISOLATIONS.get(word.casefold())
-    if isolation is None:
+def _isolation(reader: _Reader, script: tuple[str, ...]) -> tuple[Isolation, bool]:
+    """The kind of sub-agent, and whether it works in a tree of its own: `worktree` may stand with a kind."""
+    expected = f"one of {', '.join(_ISOLATIONS)}, worktree, or worktree and one of those"
+    words = [word.casefold() for word in reader.names("isolation") or ()]
+    kinds = [word for word in words if word != "worktree"]
+    if script and kinds not in ([], ["forked"]):
+        raise reader.wrong_word("isolation", "forked, as the agent is a script; worktree may stand with it")
+    if len(kinds) > 1 or any(word not in _ISOLATIONS for word in kinds):
         raise reader.wrong_word("isolation", expected)
-    return isolation
+    kind: Isolation = _ISOLATIONS[kinds[0]] if kinds else "forked" if script else "local"
+    return kind, "worktree" in words
 
 
 def _script(reader: _Reader, source: str, settings: AgentSettings) -> tuple[str, ...]:

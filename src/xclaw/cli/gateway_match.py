@@ -33,6 +33,7 @@ class Match:
             "--allow-shell": "on" if self._options.allow_shell else None,
             "--mode": self._options.mode,
             "--sandbox": self._options.sandbox,
+            "--project": self._options.project,
             "--coordinator": "on" if self._options.coordinator else None,
         }
         return {flag: value for flag, value in given.items() if value is not None}

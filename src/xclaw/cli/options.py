@@ -61,6 +61,12 @@ WithCoordinator = Annotated[
 ]
 
 
+ProjectDir = Annotated[
+    str | None,
+    typer.Option("--project", help="Your directory to work on; changes come back as a branch.", metavar="DIR"),
+]
+
+
 @dataclass(frozen=True)
 class WorkOptions:
     """What every command that starts work takes."""
@@ -88,6 +94,7 @@ class WorkOptions:
     allow_shell: AllowShell = False
     mode: ModeName = None
     sandbox: SandboxName = None
+    project: ProjectDir = None
     coordinator: WithCoordinator = False
 
     def overrides(self) -> "Overrides":
@@ -104,6 +111,7 @@ class WorkOptions:
             allow_shell=True if self.allow_shell else None,
             mode=self.mode,
             sandbox=self.sandbox,
+            project=self.project,
             coordinator=True if self.coordinator else None,
         )
 
@@ -150,6 +158,7 @@ class ServeOptions:
     allow_shell: AllowShell = False
     mode: ModeName = None
     sandbox: SandboxName = None
+    project: ProjectDir = None
     coordinator: WithCoordinator = False
     channel: Annotated[
         list[str],
@@ -185,6 +194,7 @@ class ServeOptions:
             allow_shell=True if self.allow_shell else None,
             mode=self.mode,
             sandbox=self.sandbox,
+            project=self.project,
             coordinator=True if self.coordinator else None,
             host=self.host,
             port=self.port,

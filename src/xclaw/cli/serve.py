@@ -51,6 +51,7 @@ def process_flags(options: ServeOptions) -> dict[str, str]:
         "--allow-shell": "on" if options.allow_shell else None,
         "--mode": options.mode,
         "--sandbox": options.sandbox,
+        "--project": options.project,
         "--coordinator": "on" if options.coordinator else None,
         "--idle-exit": None if options.idle_exit is None else f"{options.idle_exit:g}",
     }
@@ -195,6 +196,7 @@ def flags_of(options: ServeOptions) -> list[str]:
         "--dialect": options.dialect,
         "--mode": options.mode,
         "--sandbox": options.sandbox,
+        "--project": options.project,
         "--idle-exit": options.idle_exit,
     }
     flags = [f"{flag}={value}" for flag, value in pairs.items() if value is not None]

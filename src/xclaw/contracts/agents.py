@@ -34,6 +34,8 @@ class Agent:
     """Names of the tools it may use; None: the default set of its kind."""
     limits: Limits = Limits()
     isolation: Isolation = "local"
+    worktree: bool = False
+    """Where there is a user's project, it works in a private tree of it, and its changes come back as a branch."""
     permission_mode: PermissionMode = "bubble"
     rules: Rules = Rules()
     """They narrow what the settings and its parents let it do, and never widen it."""

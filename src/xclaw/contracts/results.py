@@ -50,6 +50,9 @@ class Result:
     duration_s: float = 0.0
     checks: tuple[CheckRun, ...] = ()
     """What became of the commands that its task had to run: receipts, not claims."""
+    branch: str = ""
+    """Of a user's project: the branch that holds its changes, or those of its workers put together. Of a root,
+    the one in the user's repository."""
 
     @property
     def succeeded(self) -> bool:

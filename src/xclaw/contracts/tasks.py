@@ -41,3 +41,5 @@ class Task:
     private directory as files, under the names they were delivered by."""
     seat: Seat | None = None
     """Its place in a team; its `key` is then its name there."""
+    onto: str = ""
+    """The commit of the user's project that it sees and begins at; empty: what its parent saw or merged last."""

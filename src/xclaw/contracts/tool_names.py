@@ -22,4 +22,8 @@ SCRATCHPAD_TOOLS = (
     "scratchpad_list",
     "scratchpad_search",
 )
+COMMIT_TOOL = "commit"
+"""Of an agent that has a private tree of the user's project."""
+MERGE_TOOL = "merge_branches"
+"""Of an agent that hands work on a project out."""
 MEMORY_TOOLS = ("remember", "recall", "forget", "kb_search")

@@ -8,6 +8,7 @@ from xclaw.contracts.coordination import Coordination, not_begun
 from xclaw.contracts.events import Event
 from xclaw.contracts.messages import ImageRef, ToolCall
 from xclaw.contracts.models import ToolSpec
+from xclaw.contracts.projects import ProjectPort
 from xclaw.contracts.sandbox import Sandbox
 from xclaw.contracts.spawn import Spawn
 from xclaw.contracts.workspaces import Workspace
@@ -44,6 +45,8 @@ class ToolContext:
     """Every call that the model made in this turn, this one among them, in order."""
     sandbox: Callable[[], Awaitable[Sandbox]] | None = None
     """The run's sandbox, started on first use; None in host mode. Raises `SandboxUnavailable`."""
+    project: ProjectPort | None = None
+    """What the run may do with the user's project; None without one."""
     coordination: Callable[[], Coordination] = not_begun
     """How the phases of a coordinator's run stand now."""
     inline_chars: int = 8_000

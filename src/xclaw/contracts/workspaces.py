@@ -74,6 +74,11 @@ class Workspace(Protocol):
         """Let this run read these artifacts, and nothing beside them."""
         ...
 
+    def show(self, directory: str, inside: str) -> None:
+        """Let this run read a directory of this machine with all below it; it need not be there yet. A sandbox
+        has it at `inside`."""
+        ...
+
     def shown(self, pointer: Pointer) -> str:
         """The path by which the run's model reads an artifact that was granted."""
         ...

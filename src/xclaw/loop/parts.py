@@ -10,6 +10,7 @@ from xclaw.contracts.events import Event
 from xclaw.contracts.ledger import Ledger
 from xclaw.contracts.messages import ChatMessage, ToolCall
 from xclaw.contracts.models import Model, ToolSpec
+from xclaw.contracts.projects import ProjectPort
 from xclaw.contracts.results import Outcome
 from xclaw.contracts.sandbox import Sandbox
 from xclaw.contracts.spawn import Spawn
@@ -120,6 +121,7 @@ class Parts:
     """What a root's final text has to be; a task has its own."""
     sandbox: Callable[[], Awaitable[Sandbox]] | None = None
     """Where its commands are executed; None in host mode."""
+    project: ProjectPort | None = None
     unfinished: str = ""
     """What the model had said of an answer that was cut off by a cancellation."""
 

@@ -23,6 +23,7 @@ from xclaw.runtime.gate import CallGate
 from xclaw.runtime.ledger import TreeLedger
 from xclaw.runtime.mail import as_message
 from xclaw.runtime.orders import Order, is_coached, started_event
+from xclaw.runtime.projects import RunProject, project_of
 from xclaw.runtime.sandboxing import RunSandbox
 from xclaw.runtime.services import Services
 from xclaw.runtime.stream import RunLog
@@ -39,6 +40,7 @@ class Live:
     parts: Parts
     children: Children
     sandbox: RunSandbox | None = None
+    project: RunProject | None = None
     """None in host mode."""
 
 
@@ -91,7 +93,8 @@ def _assemble(
     coached = is_coached(model, started.dialect)
     bounds = _bounds(services, agent, started.limits, coached=coached)
     children = Children(services, tree, node, workspace, launch)
-    sandbox = RunSandbox(services.sandboxes, workspace, started.task_id) if services.sandboxes else None
+    project = project_of(services.projects, started, log, workspace)
+    sandbox = _sandbox(services, workspace, started, project)
     _reachable(children, started, bounds.max_turns)
     parts = Parts(
         agent=agent,
@@ -119,8 +122,18 @@ def _assemble(
         task=started.task,
         output_schema=started.output_schema,
         sandbox=sandbox.open if sandbox else None,
+        project=project,
     )
-    return Live(node, parts, children, sandbox)
+    return Live(node, parts, children, sandbox, project)
+
+
+def _sandbox(
+    services: Services, workspace: Workspace, started: RunStarted, project: RunProject | None
+) -> RunSandbox | None:
+    if services.sandboxes is None:
+        return None
+    mounts = project.mounts if project is not None else ()
+    return RunSandbox(services.sandboxes, workspace, started.task_id, mounts)
 
 
 def _agent(services: Services, started: RunStarted) -> Agent:

@@ -69,6 +69,7 @@ def beginning(services: Services, tree: Tree, live: Live, kind: WorkerKind) -> B
         setup=dict(kind.setup),
         script=parts.agent.script,
         sandbox=tree.sandbox,
+        project=tree.project,
     )
 
 

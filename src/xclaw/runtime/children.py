@@ -216,13 +216,19 @@ class Children:
             run_id,
             session_of(self.node.log.address.session_id, agent, task, task_id),
             task_id,
-            replace(task, agent=agent, isolation=isolation),
+            replace(task, agent=agent, isolation=isolation, onto=task.onto or self._onto()),
             background,
         )
         self.node.log.record(spawned)
         if self.tree.slots.locked():
             self.node.log.record(Warned("queued", f"{agent} waits for a free place"))
         return spawned
+
+    def _onto(self) -> str:
+        """Where in the user's project a new child begins: at the last merge, else where this run did."""
+        state = self.node.log.state
+        started = state.started_event
+        return state.merged or (started.task.onto if started and started.task else "")
 
     def _check_inputs(self, inputs: tuple[Pointer, ...]) -> None:
         """A run hands on only what it may read itself."""

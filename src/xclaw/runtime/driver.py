@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import cast
 
 from xclaw.contracts.agents import Isolation
-from xclaw.contracts.errors import JournalError, SandboxLost, UsageError
+from xclaw.contracts.errors import JournalError, SandboxLost, ToolFailed, UsageError
 from xclaw.contracts.events import ChildSpawned, NotificationQueued, RunEnded, RunResumed
 from xclaw.contracts.results import Result
 from xclaw.contracts.spawn import Birth, Child
@@ -17,6 +17,7 @@ from xclaw.runtime.assembly import Lineage, Live, begin, set_deadline, take_up
 from xclaw.runtime.gate import voided
 from xclaw.runtime.hosting import Hosting
 from xclaw.runtime.orders import child_order
+from xclaw.runtime.projects import Handed, last_message
 from xclaw.runtime.sandboxing import lost_sandbox
 from xclaw.runtime.scopes import enter_scope
 from xclaw.runtime.services import Services
@@ -129,6 +130,8 @@ class Driver:
                 return Ending("cancelled", "", self.tree.cancelled)
             set_deadline(live, timeout_s)
             async with asyncio.timeout_at(node.deadline) as node.timer:
+                if live.project is not None:
+                    await live.project.prepare()
                 return await loop()
         except TimeoutError:
             limit = f"{timeout_s:g} s" if timeout_s is not None else "its parent's time"
@@ -142,6 +145,8 @@ class Driver:
             if (lost := lost_sandbox(failure)) is not None:
                 reason = f"its sandbox is gone: {lost}" if isinstance(lost, SandboxLost) else str(lost)
                 return Ending("error", _so_far(live), reason)
+            if isinstance(failure, ToolFailed | UsageError):  # no tree of the project
+                return Ending("error", _so_far(live), str(failure))
             logger.exception("run %s failed", node.run_id)
             return Ending("error", _so_far(live), f"internal error: {type(failure).__name__}: {failure}")
         finally:
@@ -155,16 +160,18 @@ class Driver:
         node, state = live.node, live.node.log.state
         await live.children.end_all(self.tree.cancelled or f"its parent ended: {ending.outcome}")
         pointers = dict(ending.pointers) or {p.path.rsplit("/", 1)[-1]: p for p in state.delivered}
+        handed = await self._handed(live, ending)
         result = Result(
             ending.outcome,
             ending.text,
             ending.summary_data,
-            pointers,
-            ending.reason,
+            {**pointers, **handed.pointers},
+            "; ".join(part for part in (ending.reason, handed.trouble) if part),
             ending.structured,
             node.ledger.spent,
             asyncio.get_running_loop().time() - began,
             tuple(state.check_runs.runs),
+            handed.branch,
         )
         artifacts = tuple(state.delivered if node.parent else self.tree.delivered())
         ended = RunEnded(result, ending.outcome, state.turn, artifacts)
@@ -176,6 +183,15 @@ class Driver:
             # A child need not wait: whatever its parent records after it cannot be durable before it.
             await node.log.durable()
         return result
+
+
+    async def _handed(self, live: Live, ending: Ending) -> Handed:
+        """What the run did to the user's project, in its branch. A tree that the next process goes on with is
+        left as it is."""
+        if live.project is None or self.tree.stream.frozen:
+            return Handed()
+        message = last_message(live.parts.state, ending.outcome, ending.reason)
+        return await live.project.finish(message, is_root=live.node.parent is None)
 
 
 def isolation_of(live: Live) -> Isolation:

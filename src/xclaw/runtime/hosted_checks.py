@@ -35,6 +35,7 @@ from xclaw.contracts.events import (
     Warned,
 )
 from xclaw.contracts.ids import child_run_id, task_id_from
+from xclaw.contracts.projects import ProjectMerged
 from xclaw.contracts.results import Result
 from xclaw.contracts.team_events import BoardChanged, MailSent
 from xclaw.contracts.usage import Usage
@@ -118,6 +119,7 @@ class Checks:
                 | Warned()
                 | PhaseChanged()
                 | WorkflowNoted()
+                | ProjectMerged()
             ):
                 pass
             case _:

@@ -1,11 +1,11 @@
 """What a run is asked to do, and everything it needs to know of itself, fixed in its first event."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from xclaw.contracts.agents import Agent, Limits
-from xclaw.contracts.coordination import PHASE_TOOLS
+from xclaw.contracts.coordination import PHASE_TOOLS, is_coordinator
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.events import Address, ChildSpawned, RunStarted
 from xclaw.contracts.messages import Caller, Said
@@ -14,13 +14,22 @@ from xclaw.contracts.permissions import Permissions
 from xclaw.contracts.routing import Route
 from xclaw.contracts.tasks import Task
 from xclaw.contracts.teams import Strategy
-from xclaw.contracts.tool_names import COORDINATION_TOOLS, MEMORY_TOOLS, SCRATCHPAD_TOOLS, WORKER_TOOLS
+from xclaw.contracts.tool_names import (
+    COMMIT_TOOL,
+    COORDINATION_TOOLS,
+    MEMORY_TOOLS,
+    MERGE_TOOL,
+    SCRATCHPAD_TOOLS,
+    WORKER_TOOLS,
+)
 from xclaw.contracts.workspaces import Workspace
 from xclaw.loop.check_runs import COMMAND_TOOL
 from xclaw.loop.prompts import system_prompt
 from xclaw.runtime.approvals import known_permissions
 from xclaw.runtime.background import brief, fork
 from xclaw.runtime.permissions import forbids, names_tool, narrowed
+from xclaw.runtime.project_texts import section
+from xclaw.runtime.projects import seen_at
 from xclaw.runtime.sandboxing import UNCONTAINED
 from xclaw.runtime.services import Services
 from xclaw.runtime.tree import Node, Tree
@@ -120,11 +129,13 @@ def started_event(services: Services, tree: Tree, order: Order, workspace: Works
             for_program=brought.output_schema is not None,
             sandboxed=tree.sandbox is not None,
         )
+    if tree.project is not None:
+        instructions = f"{instructions}\n\n{section(tools)}"
     if brought.note:
         instructions = f"{instructions}\n\n## What the user's client adds\n{brought.note}"
-    return RunStarted(
+    started = RunStarted(
         agent=order.agent.name,
-        input=_input(order, workspace, sandboxed=tree.sandbox is not None),
+        input=order.text,
         caller=order.caller,
         depth=order.depth,
         instructions=instructions,
@@ -146,7 +157,16 @@ def started_event(services: Services, tree: Tree, order: Order, workspace: Works
         script=order.agent.script,
         tree_models=tree.models if order.above is None and order.task is None else (),
         sandbox=tree.sandbox or "",
+        project=tree.project,
+        worktree=tree.project is not None and order.agent.worktree and not _only_checks(order.task),
     )
+    if services.projects is None or started.project is None:
+        return replace(started, input=_input(order, started, workspace, ""))
+    seen = seen_at(services.projects, started, workspace, sandboxed=started.sandbox != "")
+    header = f"[Project: {seen}]"
+    if order.task is None:  # a person's message stays as it is
+        return replace(started, instructions=f"{instructions}\n\n{header}")
+    return replace(started, input=_input(order, started, workspace, header))
 
 
 def is_coached(model: Model, dialect: str) -> bool:
@@ -190,9 +210,23 @@ def _tool_names(services: Services, tree: Tree, order: Order) -> tuple[str, ...]
     names = _with_memory(names, agent)
     if order.depth >= services.settings.max_depth:
         names = tuple(name for name in names if name not in (*COORDINATION_TOOLS, *PHASE_TOOLS))
+    names = (*names, *_of_project(tree, order))
     if seat is not None:
         names = (*names, *(name for name in MEMBER_TOOLS[seat.strategy] if name not in names))
     return tuple(services.tools.select(names))
+
+
+def _of_project(tree: Tree, order: Order) -> list[str]:
+    """Whoever has a tree of the user's project commits; whoever hands work out merges."""
+    if tree.project is None or _only_checks(order.task):
+        return []
+    own = [COMMIT_TOOL] if order.agent.worktree else []
+    phases = order.agent.tools is not None and is_coordinator(order.agent.tools)
+    return [*own, MERGE_TOOL] if order.agent.orchestrator and not phases else own
+
+
+def _only_checks(task: Task | None) -> bool:
+    return task is not None and bool(task.checks)
 
 
 def _outward(services: Services, tree: Tree) -> list[str]:
@@ -219,14 +253,15 @@ def _with_memory(names: tuple[str, ...], agent: Agent) -> tuple[str, ...]:
     return tuple(name for name in names if name not in MEMORY_TOOLS)
 
 
-def _input(order: Order, workspace: Workspace, *, sandboxed: bool) -> str:
+def _input(order: Order, started: RunStarted, workspace: Workspace, header: str) -> str:
     """The user's message as it is; a task with the headers of SPEC D1. In a sandbox there is no delivery
     directory: artifacts are named only."""
+    headers = [header] if header else []
     if order.task is None or not (order.task.structured or order.task.seat):
-        return order.text
-    headers = [f"[Task workspace: {workspace.shown_dir}]"]
-    if not sandboxed:
-        headers.append(f"[Shared delivery dir: {workspace.delivery_dir}]")
+        return "\n\n".join([*headers, order.text])
+    headers.insert(0, f"[Task workspace: {workspace.shown_dir}]")
+    if not started.sandbox:
+        headers.insert(1, f"[Shared delivery dir: {workspace.delivery_dir}]")
     if order.task.inputs:
         workspace.grant(order.task.inputs)
         paths = ", ".join(map(workspace.shown, order.task.inputs))

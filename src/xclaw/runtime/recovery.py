@@ -10,6 +10,7 @@ from xclaw.contracts.results import Outcome, Result
 from xclaw.loop.state import RunState, fold
 from xclaw.runtime.gate import voided
 from xclaw.runtime.notifications import notification
+from xclaw.runtime.projects import Handed, last_message, project_of
 from xclaw.runtime.services import Services
 from xclaw.runtime.stream import RunLog, TreeStream
 from xclaw.runtime.tree import NodeEnd, by_run
@@ -55,27 +56,44 @@ async def close_tree(services: Services, row: RunRow, state: RunState, closing: 
     folded = {run_id: fold(entries) for run_id, entries in runs.items()}
     for run_id, child in folded.items():
         if child.ended is None:
-            await _close(stream, runs[run_id], child, closing)
+            await _record_end(services, RunLog(stream, runs[run_id][0].address, child, len(runs[run_id])), closing)
     log = RunLog(stream, own[0].address, state, len(own))
     for run_id, spawned in list(state.children.items()):
         ended = folded[run_id].ended if run_id in folded else None
         if run_id not in state.child_results and ended is not None:
             told = MessageAdded(notification(spawned, ended.result), "notification")
             log.record(ChildEnded(run_id, ended.result), told)
-    log.record(*voided(state), _ended(state, closing))
-    await log.durable()
+    await _record_end(services, log, closing)
     return [_node_end(run_id, child) for run_id, child in [*reversed(folded.items()), (row.root_id, state)]]
 
 
-async def _close(stream: TreeStream, entries: list[Entry], state: RunState, closing: Closing) -> None:
-    log = RunLog(stream, entries[0].address, state, len(entries))
-    log.record(*voided(state), _ended(state, closing))
+async def _record_end(services: Services, log: RunLog, closing: Closing) -> None:
+    """What lies in the run's tree of a project is committed first, so that none of it is lost."""
+    state = log.state
+    handed = await _handed(services, log, closing)
+    reason = "; ".join(part for part in (closing.reason, handed.trouble) if part)
+    result = Result(
+        closing.outcome,
+        state.findings(),
+        pointers=handed.pointers,
+        reason=reason,
+        spend=state.spend,
+        branch=handed.branch,
+    )
+    log.record(*voided(state), RunEnded(result, closing.outcome, state.turn, tuple(state.delivered)))
     await log.durable()
 
 
-def _ended(state: RunState, closing: Closing) -> RunEnded:
-    result = Result(closing.outcome, state.findings(), reason=closing.reason, spend=state.spend)
-    return RunEnded(result, closing.outcome, state.turn, tuple(state.delivered))
+async def _handed(services: Services, log: RunLog, closing: Closing) -> Handed:
+    started = log.state.started_event
+    if started is None or started.project is None:
+        return Handed()
+    workspace = services.workspaces.open(started.agent, started.task_id, log.address.run_id)
+    project = project_of(services.projects, started, log, workspace)
+    if project is None:
+        return Handed()
+    message = last_message(log.state, closing.outcome, closing.reason)
+    return await project.finish(message, is_root=not log.address.parent_id)
 
 
 def _node_end(run_id: str, state: RunState) -> NodeEnd:

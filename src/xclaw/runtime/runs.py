@@ -13,6 +13,7 @@ from xclaw.contracts.journal import RunRow
 from xclaw.contracts.memory import whose_session
 from xclaw.contracts.messages import Caller, Message
 from xclaw.contracts.notifications import Notification
+from xclaw.contracts.projects import Project
 from xclaw.contracts.results import Result
 from xclaw.contracts.routing import Route
 from xclaw.contracts.sandbox import BackendName
@@ -54,6 +55,8 @@ class RunRequest:
     route: Route | None = None
     """How it came to this agent."""
     brought: Brought = Brought()
+    project: str | None = None
+    """The user's directory to work on; empty: none, None: what the settings say."""
 
     @classmethod
     def from_message(cls, message: Message) -> "RunRequest":
@@ -160,6 +163,7 @@ class Runs:
         try:
             state = await self._conversation(request.session_id)
             tree = self._tree(request, new_run_id(), request.models or self._models, backend)
+            tree.project = await self._project(request)
             return self._begin(request, tree, (agent, models), state, await self._recalled(request, agent))
         except BaseException:
             self._sessions.leave(request.session_id)
@@ -259,6 +263,14 @@ class Runs:
             raise UsageError(str(refusal)) from None
         return agent
 
+    async def _project(self, request: RunRequest) -> Project | None:
+        """The user's directory as it is now. Raises `UsageError` for one that cannot be worked on."""
+        directory = self._services.project_directory if request.project is None else request.project
+        projects = self._services.projects
+        if not directory or projects is None:
+            return None
+        return await asyncio.to_thread(projects.open, directory)
+
     async def _conversation(self, session_id: str) -> RunState:
         """What was said in the session, with what a crash left open closed."""
         entries = await self._services.journal.read_session(session_id)
@@ -339,6 +351,7 @@ class Runs:
         assert isinstance(started, RunStarted)
         request = RunRequest("", row.session_id, channel=started.channel, dialect=started.dialect)
         tree = self._tree(request, row.root_id, started.tree_models or started.models, backend)
+        tree.project = started.project
         tree.recall(entries)
         driver = Driver(self._services, tree)
         live = driver.take_up(RunLog(tree.stream, own[0].address, state, len(own)), None)

@@ -5,7 +5,7 @@ from typing import cast
 
 from xclaw.contracts.errors import SandboxLost, SandboxUnavailable, UsageError
 from xclaw.contracts.events import RunStarted
-from xclaw.contracts.sandbox import STRONGEST_FIRST, BackendName, Sandbox, Sandboxes, SandboxSpec
+from xclaw.contracts.sandbox import STRONGEST_FIRST, BackendName, Mount, Sandbox, Sandboxes, SandboxSpec
 from xclaw.contracts.workspaces import Workspace
 
 UNCONTAINED = ("", "host")
@@ -18,7 +18,10 @@ class RunSandbox:
     The run's files are laid out anew at each call, so that commands see what it was granted meanwhile.
     """
 
-    def __init__(self, sandboxes: Sandboxes, workspace: Workspace, task_id: str) -> None:
+    def __init__(
+        self, sandboxes: Sandboxes, workspace: Workspace, task_id: str, mounts: tuple[Mount, ...] = ()
+    ) -> None:
+        self._mounts = mounts
         self._sandboxes = sandboxes
         self._workspace = workspace
         self._task_id = task_id
@@ -35,7 +38,7 @@ class RunSandbox:
             await asyncio.to_thread(self._workspace.prepare)
             if self._sandbox is None:
                 workspace = self._workspace
-                spec = SandboxSpec(self._task_id, workspace.private_dir, workspace.input_dir)
+                spec = SandboxSpec(self._task_id, workspace.private_dir, workspace.input_dir, self._mounts)
                 self._sandbox = await self._sandboxes.open(spec)
             return self._sandbox
 

@@ -9,6 +9,7 @@ from xclaw.contracts.coaching import Coaching
 from xclaw.contracts.journal import Journal
 from xclaw.contracts.memory import Memory
 from xclaw.contracts.models import ModelSource
+from xclaw.contracts.projects import Projects
 from xclaw.contracts.sandbox import Sandboxes
 from xclaw.contracts.spawn import Launcher
 from xclaw.contracts.tools import Tool, ToolSet
@@ -65,6 +66,10 @@ class Services:
     approvals: Approvals
     workers: Mapping[Isolation, WorkerKind] = field(default_factory=dict[Isolation, WorkerKind])
     """Of the kinds of sub-agent whose loop goes on in another process."""
+    projects: Projects | None = None
+    """Trees of users' own directories; None: there are none."""
+    project_directory: str = ""
+    """The directory that roots work on which name none; empty: none."""
     sandboxes: Sandboxes | None = None
     """Where commands are executed; None in host mode."""
     memory: Memory | None = None

@@ -10,6 +10,7 @@ from xclaw.contracts.coordination import is_coordinator
 from xclaw.contracts.errors import SpawnRefused
 from xclaw.contracts.events import ArtifactDelivered, ChildEnded, ChildSpawned, Entry, MessageAdded
 from xclaw.contracts.ids import task_id_from
+from xclaw.contracts.projects import Project
 from xclaw.contracts.results import Outcome, Result
 from xclaw.contracts.sandbox import BackendName
 from xclaw.contracts.spawn import Child
@@ -92,6 +93,8 @@ class Tree:
     """Runs that workers in other processes may start and have not started yet."""
     sandbox: BackendName | None = None
     """What commands of its runs are kept in by; None in host mode."""
+    project: Project | None = None
+    """The user's directory that it works on."""
     above: Above | None = None
     """In a worker: asks the runtime for what the tree as a whole decides."""
     teams: dict[tuple[str, str], Team] = field(default_factory=dict[tuple[str, str], Team])

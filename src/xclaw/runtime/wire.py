@@ -28,6 +28,7 @@ from xclaw.contracts.events import EVENT_TYPES, Address, ApprovalAnswered, Entry
 from xclaw.contracts.messages import AssistantMessage, ChatMessage, ToolMessage, UserMessage
 from xclaw.contracts.models import Attempt, Finish, ModelProfile, ModelReply, ModelRequest, ToolSpec
 from xclaw.contracts.permissions import Level
+from xclaw.contracts.projects import Project
 from xclaw.contracts.results import Outcome
 from xclaw.contracts.sandbox import BackendName
 from xclaw.contracts.usage import Usage
@@ -246,6 +247,7 @@ class Begin(Line, tag="begin", frozen=True):
     """The user's own program that the run is, with its arguments."""
     sandbox: BackendName | None = None
     """What commands are kept in by; None in host mode."""
+    project: Project | None = None
 
 
 class Committed(Line, tag="committed", frozen=True):

@@ -25,11 +25,13 @@ from xclaw.settings.values import absolute, converted, redacted
 from xclaw.store.settings import StoreSettings
 from xclaw.tools.web_settings import WebSettings
 from xclaw.traces.settings import TracesSettings
+from xclaw.workspaces.projects.settings import ProjectSettings
 from xclaw.workspaces.settings import WorkspaceSettings
 
 SECTIONS: dict[str, type] = {
     "workspace": WorkspaceSettings,
     "sandbox": SandboxSettings,
+    "project": ProjectSettings,
     "store": StoreSettings,
     "models": ModelsSettings,
     "embedded": EmbeddedSettings,
@@ -71,6 +73,7 @@ class Overrides:
     coordinator: bool | None = None
     mode: str | None = None
     sandbox: str | None = None
+    project: str | None = None
     """Implies the mode "full"."""
     host: str | None = None
     port: int | None = None
@@ -88,6 +91,7 @@ FLAGS: dict[str, tuple[str, Key]] = {
     "coordinator": ("--coordinator", ("coordinator", "mode")),
     "mode": ("--mode", MODE),
     "sandbox": ("--sandbox", ("sandbox", "backend")),
+    "project": ("--project", ("project", "directory")),
     "host": ("--host", ("gateway", "host")),
     "port": ("--port", ("gateway", "port")),
 }
@@ -109,6 +113,7 @@ class Settings:
     home: Path
     workspace: WorkspaceSettings
     sandbox: SandboxSettings
+    project: ProjectSettings
     store: StoreSettings
     models: ModelsSettings
     embedded: EmbeddedSettings
@@ -235,6 +240,8 @@ def _fill_defaults(
     values.setdefault(("store", "path"), str(Path(root) / "xclaw.db"))
     values.setdefault(("embedded", "cache_dir"), str(home / "cache"))
     values.setdefault(("sandbox", "image_dir"), str(home / "cache" / "sandbox"))
+    values[("project", "root")] = root
+    values.setdefault(("project", "ignore_file"), _global_ignores(home, env))
     values.setdefault(("memory", "root"), str(home / "memory"))
     values.setdefault(("memory", "scratchpads"), str(Path(root) / "scratchpads"))
     for name, file in GATEWAY_FILES.items():
@@ -246,6 +253,12 @@ def _fill_defaults(
     )
     if not values.get(("models", "chain")):
         values[("models", "chain")], sources[("models", "chain")] = default_chain(env)
+
+
+def _global_ignores(home: Path, env: Mapping[str, str]) -> str:
+    """Where git looks for names that a user wants ignored everywhere."""
+    folder = env.get("XDG_CONFIG_HOME", "").strip() or "~/.config"
+    return str(absolute(folder, home, env) / "git" / "ignore")
 
 
 def _built(key: Key, hint: object, values: Mapping[Key, object], sources: Mapping[Key, str]) -> object:

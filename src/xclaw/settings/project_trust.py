@@ -8,7 +8,7 @@ from xclaw.settings.sources import USER_FILE, Setting
 
 USERS_ONLY: tuple[Key, ...] = (("runtime", "allow_shell"),)
 """It would let a file that came with a repository run commands; so would all of `embedded`."""
-ADDED: tuple[Key, ...] = (("permissions", "ask"), ("permissions", "deny"))
+ADDED: tuple[Key, ...] = (("permissions", "ask"), ("permissions", "deny"), ("project", "deny"))
 """Lists to which a project's file adds, instead of replacing what the user has."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -43,6 +43,8 @@ def _refusal(setting: Setting, outside_keys: set[Key]) -> str:
         return "a project file may not decide what runs on your machine"
     if setting.key[0] == "sandbox" or (setting.key == ("workspace", "mode") and setting.value != "full"):
         return "a project file may not decide what keeps commands in"
+    if setting.key[0] == "project" and setting.key not in ADDED:
+        return "a project file may not decide which of your files agents see"
     if setting.key[0] == "gateway":
         return "a project file may not decide who reaches your gateway"
     if setting.key[0] == "permissions" and setting.key not in ADDED:

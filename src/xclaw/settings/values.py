@@ -18,6 +18,8 @@ PATHS: frozenset[Key] = frozenset(
         ("workspace", "root"),
         ("store", "path"),
         ("sandbox", "image_dir"),
+        ("project", "directory"),
+        ("project", "ignore_file"),
         ("agents", "directories"),
         ("embedded", "cache_dir"),
         ("embedded", "model_path"),

@@ -46,6 +46,8 @@ from xclaw.worker.proxies import (
     LineStream,
 )
 from xclaw.workspaces.local import LocalWorkspaces
+from xclaw.workspaces.projects.projects import LocalProjects
+from xclaw.workspaces.projects.settings import ProjectSettings
 from xclaw.workspaces.settings import WorkspaceSettings
 
 TIME_MARGIN_S = 5.0
@@ -59,6 +61,7 @@ class Setup:
     workspace: WorkspaceSettings
     memory: MemorySettings
     sandbox: SandboxSettings = SandboxSettings()
+    project: ProjectSettings | None = None
     web: WebSettings = WebSettings()
     coordinator: CoordinatorSettings = CoordinatorSettings()
 
@@ -127,6 +130,7 @@ def _services(line: RuntimeLine, begin: Begin, journal: LineJournal, environment
         coaching=SmallModelCoaching(),
         settings=begin.settings,
         sandboxes=build_sandboxes(sandbox) if sandbox else None,
+        projects=LocalProjects(setup.project) if setup.project else None,
         owner=begin.owner,
         owner_alive=lambda owner: owner == begin.owner,
         memory_root=begin.memory_root,
@@ -153,6 +157,7 @@ def _tree(line: RuntimeLine, begin: Begin, journal: LineJournal, told: Told) -> 
         begin.worker_timeout_s,
         begin.channel,
         sandbox=begin.sandbox,
+        project=begin.project,
         above=above,
     )
     tree.recall([*(entry for entry in told.own if entry.address.run_id == begin.run), *told.below])

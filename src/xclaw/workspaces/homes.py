@@ -39,6 +39,7 @@ class Home:
         self._is_made = False
         self._is_open = exclusive
         """Somebody else may yet claim the place."""
+        self._shown: tuple[Region, ...] = ()
         self._settle_at(task_part)
         if exclusive:
             self.look()
@@ -48,7 +49,19 @@ class Home:
         private = ("agents", self._agent_part, task_part)
         self.private = Region(self._root, private, ("workspace",) if self._sandboxed else ())
         self.input = Region(self._root, (".inputs", task_part), ("input",) if self._sandboxed else ())
-        self.visible = (self.private, self.deliveries.region, *((self.input,) if self._sandboxed else ()))
+        self.own = (self.private, self.deliveries.region, *((self.input,) if self._sandboxed else ()))
+
+    @property
+    def visible(self) -> tuple[Region, ...]:
+        return (*self.own, *self._shown)
+
+    def show(self, directory: str, inside: str) -> None:
+        """A directory that can be read and is not the run's."""
+        parts = tuple(part for part in directory.split("/") if part)
+        named = tuple(part for part in inside.split("/") if part)
+        region = Region(parts, (), named if self._sandboxed else ())
+        if region not in self._shown:
+            self._shown = (*self._shown, region)
 
     @property
     def run_id(self) -> str:
@@ -73,6 +86,6 @@ class Home:
     def make(self) -> None:
         """Make the directories."""
         self.claim()
-        for region in self.visible:
+        for region in self.own:
             with opened_directory(Place(region, ()), (), create=True):
                 pass

@@ -105,6 +105,9 @@ class LocalWorkspace:
     def judged(self, path: str) -> tuple[str, str]:
         return path, ""
 
+    def show(self, directory: str, inside: str) -> None:
+        self._home.show(directory, inside)
+
     def grant(self, pointers: tuple[Pointer, ...]) -> None:
         self._grants.add(pointers)
 

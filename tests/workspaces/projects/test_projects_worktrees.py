@@ -40,7 +40,7 @@ class Play:
         return tree
 
     def shown(self, commit: str, path: str) -> str:
-        return Path(self.ours.laid_out(self.project, commit), path).read_text()
+        return Path(self.ours.snapshot(self.project, commit), path).read_text()
 
 
 def test_a_commit_is_what_changed_under_the_workers_name(tmp_path: Path) -> None:

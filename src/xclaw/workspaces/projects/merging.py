@@ -12,7 +12,9 @@ MAX_PART = 3_000
 _MARKS = (b"<<<<<<< ", b">>>>>>> ")
 
 
-def merge(shadow: Shadow, branches: Sequence[str], name: str, onto: str) -> Merged:
+def merge(
+    shadow: Shadow, branches: Sequence[str], name: str, onto: str, resolved: Sequence[str] = ()
+) -> Merged:
     """One after the other, beginning at `onto`; what conflicts is left out. The shadow is locked.
 
     The commits made depend on nothing but what goes into them, so the same again after a crash is the same.
@@ -28,6 +30,9 @@ def merge(shadow: Shadow, branches: Sequence[str], name: str, onto: str) -> Merg
             conflicts.append(step)
             continue
         commit = step
+        taken.append(branch)
+    for branch in resolved:
+        commit = _noted(shadow, commit, branch)
         taken.append(branch)
     ref = f"{BRANCHES}{name}"
     if shadow.commit_of(ref) != commit:
@@ -50,6 +55,18 @@ def _step(shadow: Shadow, commit: str, branch: str, tip: str) -> str | Conflict:
     files, messages = _conflicts(rest)
     detail = _detail(shadow, tree.decode(), files) or messages
     return Conflict(branch, commit, tuple(files), detail[:MAX_DETAIL])
+
+
+def _noted(shadow: Shadow, commit: str, branch: str) -> str:
+    """The branch belongs to the history, and not one file is changed by that."""
+    tip = shadow.known(branch)
+    if shadow.is_ancestor(tip, commit):
+        return commit
+    tree = shadow.git("rev-parse", f"{commit}^{{tree}}").decode().strip()
+    at = max(_time_of(shadow, commit), _time_of(shadow, tip))
+    return shadow.commit_tree(
+        tree, (commit, tip), Note(f"Merge {branch}, as it was put in by hand", "xclaw", at)
+    )
 
 
 def _conflicts(said: bytes) -> tuple[list[str], str]:

@@ -23,7 +23,7 @@ from xclaw.workspaces.projects.snapshots import (
     notes_of,
     take,
 )
-from xclaw.workspaces.projects.worktree import PrivateTree
+from xclaw.workspaces.projects.worktree import PrivateTree, lay_out_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +69,30 @@ class LocalProjects:
             begin(writer, checkout, taken.commit, head, changes)
         return Project(top, "git", taken.commit, head, bool(changes), tuple(notes))
 
-    def snapshot(self, project: Project) -> str:
-        return self.laid_out(project, project.base)
+    def place(self, project: Project, commit: str = "") -> str:
+        return str(self._shadow(project.directory).directory / "snapshots" / (commit or project.base))
 
-    def laid_out(self, project: Project, commit: str) -> str:
-        """Any commit of the project, read-only, as `snapshot` is."""
+    def snapshot(self, project: Project, commit: str = "") -> str:
         shadow = self._shadow(project.directory)
         layouts = self._layouts.setdefault(str(shadow.directory), Layouts(shadow.directory / "snapshots"))
         with shadow.locked() as writer:
-            return layouts.of(writer, writer.known(commit))
+            return layouts.of(writer, writer.known(commit or project.base))
+
+    @property
+    def keeps(self) -> bool:
+        return self._settings.keep
+
+    def branch_for(self, project: Project, run_id: str, task_id: str) -> str:
+        shadow = self._shadow(project.directory)
+        records = self._records(shadow)
+        with shadow.locked() as writer:
+            record = records.get(run_id)
+            if record is None:
+                branch = _free_branch(writer, run_id, task_id)
+                record = TreeRecord(run_id, branch, "", project.base, project.base, project.directory)
+                records.put(record)
+                writer.point(f"{BRANCHES}{branch}", project.base)
+            return record.branch
 
     def worktree(
         self, project: Project, run_id: str, task_id: str, directory: str, onto: str = ""
@@ -86,20 +101,28 @@ class LocalProjects:
         records = self._records(shadow)
         with shadow.locked() as writer:
             record = records.get(run_id)
-            if record is None:
+            if record is None or not record.directory:
                 start = writer.known(onto or project.base)
-                taken = {each.branch for each in records.all()}
-                branch = f"xclaw/{task_id}"
-                if branch in taken or writer.commit_of(branch):
-                    branch = f"xclaw/{task_id}-{run_id[-8:]}"
+                branch = record.branch if record else _free_branch(writer, run_id, task_id)
                 record = TreeRecord(run_id, branch, directory, start, project.base, project.directory)
                 records.put(record)
                 writer.point(f"{BRANCHES}{branch}", start)
         return self._tree(shadow, record)
 
-    def merge(self, project: Project, branches: tuple[str, ...], name: str, onto: str = "") -> Merged:
+    def copy(self, project: Project, commit: str, directory: str) -> None:
         with self._shadow(project.directory).locked() as shadow:
-            return merge(shadow, branches, name, shadow.known(onto or project.base))
+            lay_out_once(shadow, shadow.known(commit), Path(directory))
+
+    def merge(
+        self,
+        project: Project,
+        branches: tuple[str, ...],
+        name: str,
+        onto: str = "",
+        resolved: tuple[str, ...] = (),
+    ) -> Merged:
+        with self._shadow(project.directory).locked() as shadow:
+            return merge(shadow, branches, name, shadow.known(onto or project.base), resolved)
 
     def patch(self, project: Project, branch: str) -> bytes:
         shadow = self._shadow(project.directory)
@@ -124,9 +147,11 @@ class LocalProjects:
         for place in sorted(self._root.iterdir()) if self._root.is_dir() else []:
             shadow = Shadow(place, self._git)
             for record in self._records(shadow).all():
+                if not record.directory:
+                    continue
                 tree = self._tree(shadow, record)
                 found.append(Listed(record, tuple(tree.commits()), Path(record.directory).is_dir()))
-        return found
+        return [listed for listed in found if listed.is_there or listed.commits]
 
     def tree(self, record: TreeRecord) -> PrivateTree:
         return self._tree(self._shadow(record.project), record)
@@ -137,7 +162,7 @@ class LocalProjects:
             self._layouts.popitem()[1].close()
 
     def _tree(self, shadow: Shadow, record: TreeRecord) -> PrivateTree:
-        return PrivateTree(shadow, record, self._settings, lambda: self._records(shadow).drop(record.run_id))
+        return PrivateTree(shadow, record, self._settings)
 
     def _top(self, directory: str) -> tuple[str, list[str]]:
         real = os.path.realpath(directory)
@@ -167,3 +192,8 @@ class LocalProjects:
 
     def _records(self, shadow: Shadow) -> Records:
         return Records(shadow.directory / "worktrees")
+
+
+def _free_branch(shadow: Shadow, run_id: str, task_id: str) -> str:
+    branch = f"xclaw/{task_id}"
+    return branch if not shadow.commit_of(branch) else f"{branch}-{run_id[-8:]}"

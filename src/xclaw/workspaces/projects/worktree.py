@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,14 +36,10 @@ class _Look:
 class PrivateTree:
     """A `Worktree`. Holds nothing open; what is on disk is all there is."""
 
-    def __init__(
-        self, shadow: Shadow, record: TreeRecord, settings: ProjectSettings, forget: Callable[[], None]
-    ) -> None:
-        """`forget` removes the tree from the list of those that there are."""
+    def __init__(self, shadow: Shadow, record: TreeRecord, settings: ProjectSettings) -> None:
         self._shadow = shadow
         self._record = record
         self._settings = settings
-        self._forget = forget
 
     @property
     def directory(self) -> str:
@@ -62,19 +58,8 @@ class PrivateTree:
         return f"{BRANCHES}{self._record.branch}"
 
     def prepare(self) -> None:
-        place = Path(self.directory)
         with self._shadow.locked() as shadow:
-            if place.exists() or place.is_symlink():
-                return
-            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for left in place.parent.glob(f"{_NEW_PREFIX}{place.name}-*"):
-                remove_tree(left)
-            new = place.parent / f"{_NEW_PREFIX}{place.name}-{secrets.token_hex(4)}"
-            new.mkdir(mode=0o755)
-            with shadow.git.blobs() as blobs:
-                owner = owner_for(place.parent)
-                lay_out(shadow.files(self.tip), blobs, new, read_only=False, owner=owner)
-            new.rename(place)
+            lay_out_once(shadow, self.tip, Path(self.directory))
 
     def commit(self, message: str, author: str, *, last: bool = False) -> Commit | None:
         with self._shadow.locked() as shadow:
@@ -108,7 +93,6 @@ class PrivateTree:
                 if look.changed or look.repositories or look.left_out:
                     return False
                 remove_tree(place)
-            self._forget()
         return True
 
     @contextmanager
@@ -157,6 +141,20 @@ class PrivateTree:
         if path not in before and is_denied(path, self._settings.deny, self._settings.allow):
             return LeftOut(path, "may hold secrets")
         return tree.found(path)
+
+
+def lay_out_once(shadow: Shadow, commit: str, place: Path) -> None:
+    """The files of a commit, to be written to; all of them, or nothing yet. The shadow is locked."""
+    if place.exists() or place.is_symlink():
+        return
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for left in place.parent.glob(f"{_NEW_PREFIX}{place.name}-*"):
+        remove_tree(left)
+    new = place.parent / f"{_NEW_PREFIX}{place.name}-{secrets.token_hex(4)}"
+    new.mkdir(mode=0o755)
+    with shadow.git.blobs() as blobs:
+        lay_out(shadow.files(commit), blobs, new, read_only=False, owner=owner_for(place.parent))
+    new.rename(place)
 
 
 def _is_inside(repositories: tuple[str, ...]) -> str:

@@ -83,7 +83,18 @@ def arguments(places: Places, environment: Sequence[tuple[str, str]], *, shares_
         words += ["--ro-bind", f"{places.settings}/{name}", f"/etc/{name}"]
     for path in _SETTINGS:
         words += ["--ro-bind-try", path, path]
-    words += ["--proc", "/proc", "--dev", "/dev", "--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm"]
+    words += [
+        "--proc",
+        "/proc",
+        "--remount-ro",
+        "/proc",
+        "--dev",
+        "/dev",
+        "--size",
+        str(SHARED_MEMORY_BYTES),
+        "--tmpfs",
+        "/dev/shm",
+    ]
     words += ["--remount-ro", "/dev", "--bind", places.temporary, "/tmp", "--dir", "/var"]
     words += ["--symlink", "../tmp", "/var/tmp"]
     words += ["--bind", places.workspace, "/workspace", "--ro-bind", places.input, "/input"]

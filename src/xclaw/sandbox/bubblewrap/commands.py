@@ -191,6 +191,9 @@ def _become(launch: Launch, line: Sequence[str], given: Sequence[int], keeper: i
     high = [_moved(descriptor) for descriptor in given]
     for target, descriptor in enumerate(high):
         os.dup2(descriptor, target)
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # the listing's own is gone by now
+            os.set_inheritable(int(entry.name), int(entry.name) < len(high))
     _bound("RLIMIT_CORE", 0)
     _bound("RLIMIT_FSIZE", launch.file_bytes)
     _bound("RLIMIT_NOFILE", _OPEN_FILES)

@@ -8,15 +8,17 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
+from pathlib import Path
 
-MAX_DEPTH = 200
 ENTRY_BYTES = 4_096
 """What an entry counts at least, so that empty files are not free."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NOT_THERE = (FileNotFoundError, NotADirectoryError)
+"""Gone since it was listed, or something else by now."""
 
 
 class Unmeasurable(Exception):
-    """A tree that is too deep, or whose owner has closed parts of it."""
+    """A tree that changed under the eyes of whoever looked, or whose owner has closed parts of it."""
 
 
 def open_directory(path: str) -> int:
@@ -24,39 +26,66 @@ def open_directory(path: str) -> int:
     return os.open(path, _DIRECTORY)
 
 
+def entries(root: int) -> Iterator[tuple[int, str, os.stat_result]]:
+    """Everything below a directory: the descriptor of what it is in, its name, what it is. Whatever the depth,
+    one descriptor is open: the way up is `..`, which must lead where the way down came from.
+
+    Raises:
+        Unmeasurable: a directory was moved meanwhile, or cannot be read.
+    """
+    within = os.dup(root)
+    way = [(_identity(within), _names(within))]
+    try:
+        while way:
+            names = way[-1][1]
+            if not names:
+                way.pop()
+                within = _risen(within, way[-1][0]) if way else within
+                continue
+            name = names.pop()
+            with contextlib.suppress(*_NOT_THERE):
+                status = os.stat(name, dir_fd=within, follow_symlinks=False)
+                yield within, name, status
+                if stat.S_ISDIR(status.st_mode):
+                    inner = _entered(within, name)
+                    os.close(within)
+                    within = inner
+                    way.append((_identity(within), _names(within)))
+    except PermissionError as error:
+        raise Unmeasurable("a directory that its owner cannot read") from error
+    finally:
+        os.close(within)
+
+
+def _identity(directory: int) -> tuple[int, int]:
+    status = os.fstat(directory)
+    return status.st_dev, status.st_ino
+
+
 def _names(directory: int) -> list[str]:
     return os.listdir(directory)
 
 
-def entries(root: int) -> Iterator[tuple[int, str, os.stat_result]]:
-    """Everything below a directory: the descriptor of what it is in, its name, what it is.
+def _risen(within: int, expected: tuple[int, int]) -> int:
+    above = os.open("..", _DIRECTORY, dir_fd=within)
+    if _identity(above) != expected:
+        os.close(above)
+        raise Unmeasurable("a directory that was moved meanwhile")
+    os.close(within)
+    return above
 
-    Raises:
-        Unmeasurable: deeper than `MAX_DEPTH`, or not to be read.
-    """
-    way: list[tuple[int, list[str]]] = []
+
+def _entered(within: int, name: str) -> int:
+    """Whoever owns a directory that it has closed to itself may open it again."""
     try:
-        way.append((os.dup(root), _names(root)))
-        while way:
-            within, names = way[-1]
-            if not names:
-                os.close(way.pop()[0])
-                continue
-            name = names.pop()
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # gone, or something else by now
-                status = os.stat(name, dir_fd=within, follow_symlinks=False)
-                yield within, name, status
-                if stat.S_ISDIR(status.st_mode):
-                    if len(way) > MAX_DEPTH:
-                        raise Unmeasurable(f"directories more than {MAX_DEPTH} deep")
-                    inner = os.open(name, _DIRECTORY, dir_fd=within)
-                    way.append((inner, []))
-                    way[-1][1].extend(_names(inner))
-    except PermissionError as error:
-        raise Unmeasurable("a directory that its owner cannot read") from error
-    finally:
-        for descriptor, _ in way:
-            os.close(descriptor)
+        return os.open(name, _DIRECTORY, dir_fd=within)
+    except PermissionError:
+        found = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=within)
+        try:
+            Path(f"/proc/self/fd/{found}").chmod(0o700)
+        finally:
+            os.close(found)
+        return os.open(name, _DIRECTORY, dir_fd=within)
 
 
 def allocated_bytes(root: int) -> int:

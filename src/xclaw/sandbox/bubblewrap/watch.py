@@ -16,6 +16,8 @@ SHORTEST_S = 0.05
 SHARE = 10
 """Looking takes at most one part in so many of the time, but for `URGENT_SHARE` when the disk fills."""
 URGENT_SHARE = 2
+PATIENCE = 20
+"""How many times in a row measuring may fail, because directories are moved while it looks."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -34,11 +36,13 @@ class Watch:
         self._free = self._free_bytes()
         self._due = self._disk_due = time.monotonic()
         self._cost = 0.0
+        self._unmeasured = 0
 
     def begin(self) -> None:
         """A command is about to start: only what grows from now on is its doing."""
         self._unnamed = 0
         self._at_start = self._used
+        self._unmeasured = 0
         self._due = self._disk_due = time.monotonic() + SHORTEST_S
 
     def due_s(self) -> float:
@@ -77,8 +81,10 @@ class Watch:
         started = time.monotonic()
         try:
             self._used = self._measured()
+            self._unmeasured = 0
         except Unmeasurable:
-            return True
+            self._unmeasured += 1
+            return self._unmeasured > PATIENCE
         self._free = self._free_bytes()
         self._cost = time.monotonic() - started
         self._disk_due = time.monotonic() + max(SHORTEST_S, self._cost * SHARE)

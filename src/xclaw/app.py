@@ -25,6 +25,7 @@ from xclaw.gateway.metrics import Metrics
 from xclaw.gateway.routing.building import build_router
 from xclaw.gateway.routing.router import Router
 from xclaw.gateway.services import GatewayServices
+from xclaw.loop.schema_checks import violations
 from xclaw.memory.keeping import pad_keeper
 from xclaw.memory.meaning import embedder_of
 from xclaw.memory.memory import FileMemory
@@ -201,6 +202,7 @@ def _have_ready() -> None:
     """What a process with one run makes when it needs it: here everybody else's would stand still meanwhile."""
     selfcontained.prepare()
     words_of("字")  # loads the dictionary
+    violations(None, {})  # loads the library
 
 
 def _services(

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from xclaw.loop.schema_checks import MAX_CHECK_S, violations
+from xclaw.loop.json_schema import MAX_CHECK_S
+from xclaw.loop.schema_checks import checker_for, violations
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
@@ -52,3 +53,24 @@ def test_a_dialect_named_below_the_top_changes_no_other_check() -> None:
 @pytest.mark.parametrize("value", [[float("inf")], [float("nan")], [10**400]])
 def test_numbers_too_large_for_a_keyword_are_no_failure_of_ours(value: list[object]) -> None:
     assert isinstance(violations(value, {"items": {"multipleOf": 1e-320}}), list)
+
+
+def with_inputs(inputs: object) -> dict[str, object]:
+    properties = {"task": {"type": "string"}, "inputs": inputs}
+    return {"type": "object", "properties": properties, "required": ["task"], "additionalProperties": False}
+
+
+def test_what_only_the_library_can_judge_is_judged_by_it_where_it_is_there() -> None:
+    checker = checker_for(with_inputs({"anyOf": [{"type": "array", "items": {"type": "string"}}]}))
+    assert checker.accepts({"task": "t"})
+    assert checker.accepts({"task": "t", "inputs": ["a"]})
+    assert not checker.accepts({"task": "t", "inputs": [1]})
+    assert not checker.accepts({"task": 1})
+    assert not checker.accepts({"inputs": ["a"]})
+    assert not checker.accepts({"task": "t", "other": 1})
+
+
+def test_a_broken_schema_refuses_nothing() -> None:
+    checker = checker_for(with_inputs({"anyOf": 5}))
+    assert checker.accepts({"task": 1})
+    assert checker.accepts({"task": "t", "inputs": 1})

@@ -2,27 +2,12 @@
 
 import math
 import re
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Protocol, cast
-
-import jsonschema.exceptions
-import jsonschema.validators
-import referencing
-import referencing.exceptions
+from typing import cast
 
 from xclaw.loop.json_blocks import decode_json, encode_json
 
 MAX_CHECKERS = 512
-MAX_VIOLATIONS = 8
-VIOLATION_CHARS = 200
-MAX_CHECK_S = 0.5
-"""What one check may take. Whoever writes a schema can have a few lines of it take years: thirty definitions,
-each of which names the next one twice."""
-MAX_COMPARED = 1_000
-"""Items of a list that are compared with one another, each with each."""
 
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -37,35 +22,8 @@ _ANNOTATIONS = frozenset({"title", "description", "default", "examples", "type",
 _FLAT_KEYS = frozenset(
     {"type", "properties", "required", "additionalProperties", "title", "description", "$schema"}
 )
-_VALUES = frozenset({"const", "enum", "default", "examples"})
 _INTEGER = re.compile(r"[+-]?\d{1,100}\Z")
 _BOOLEANS = {"true": True, "false": False}
-
-
-class _Failure(Protocol):
-    validator: str
-    validator_value: object
-    instance: object
-    message: str
-
-    @property
-    def json_path(self) -> str: ...
-
-
-class _Validator(Protocol):
-    def iter_errors(self, instance: object) -> Iterator[_Failure]: ...
-
-
-_extend = cast("Callable[..., object]", jsonschema.validators.extend)  # it has no types
-_Keyword = Callable[[object, object, object, object], Iterable[_Failure] | None]
-
-
-class _TooCostly(Exception):
-    """The check is given up."""
-
-
-_until: ContextVar[float] = ContextVar("_until")
-"""When the check that goes on is given up; monotonic, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +37,6 @@ class Checker:
     deep: frozenset[str]
     """The properties that only the validator can judge, where they are there."""
     closed: bool
-    validator: _Validator | None
 
     def accepts(self, arguments: dict[str, object]) -> bool:
         """Whether they satisfy the schema. A few microseconds for flat schemas."""
@@ -134,32 +91,22 @@ def checker_for(schema: dict[str, object]) -> Checker:
 
 
 def violations(value: object, schema: dict[str, object]) -> list[str]:
-    """What in `value` breaks `schema`, one line each, at most `MAX_VIOLATIONS`.
+    """What in `value` breaks `schema`, one line each, not too many of them.
 
-    A schema that is itself broken is no reason to refuse a call: it finds nothing. One that takes more than
-    `MAX_CHECK_S` finds what it has found until then.
+    A schema that is itself broken is no reason to refuse a call: it finds nothing. One that takes too long
+    to check finds what it has found until then.
     """
-    validator = checker_for(schema).validator
-    if validator is None:
-        return []
-    found: list[str] = []
-    _until.set(time.monotonic() + MAX_CHECK_S)
-    try:
-        for failure in validator.iter_errors(value):
-            found.append(_described(failure))
-            if len(found) == MAX_VIOLATIONS:
-                break
-    except (
-        jsonschema.exceptions.UnknownType,
-        referencing.exceptions.Unresolvable,
-        re.error,
-        RecursionError,
-        ArithmeticError,  # numbers that are too large for a keyword's arithmetic
-        ValueError,
-        _TooCostly,
-    ):
-        return found
-    return found
+    # Late: the library takes 50 ms to load, and most processes see no value that needs it.
+    from xclaw.loop.json_schema import failures  # noqa: PLC0415
+
+    return failures(value, schema)
+
+
+def is_broken(schema: dict[str, object]) -> bool:
+    """Whether it is no JSON Schema."""
+    from xclaw.loop.json_schema import validator_of  # noqa: PLC0415 - as above
+
+    return validator_of(schema) is None
 
 
 def signature(name: str, schema: dict[str, object]) -> str:
@@ -177,59 +124,16 @@ def _compile(schema: dict[str, object]) -> Checker:
     properties = cast(dict[str, object], raw_properties) if isinstance(raw_properties, dict) else {}
     raw_required = schema.get("required")
     required = cast(list[object], raw_required) if isinstance(raw_required, list) else []
-    validator = _validator(schema)
     flat = _flat_types(schema, properties)
     deep = properties.keys() - flat.keys() if flat is not None else set[str]()
     return Checker(
         schema=schema,
         properties=properties,
         required=tuple(name for name in required if isinstance(name, str)),
-        flat=None if deep and validator is None else flat,
+        flat=None if deep and is_broken(schema) else flat,
         deep=frozenset(deep),
         closed=schema.get("additionalProperties") is False,
-        validator=validator,
     )
-
-
-def _validator(schema: dict[str, object]) -> _Validator | None:
-    kind = jsonschema.validators.validator_for(schema, jsonschema.validators.Draft202012Validator)
-    try:
-        kind.check_schema(schema)
-        plain = _of_one_dialect(schema)
-    except (jsonschema.exceptions.SchemaError, referencing.exceptions.Unresolvable, RecursionError):
-        return None
-    keywords = cast("dict[str, _Keyword]", kind.VALIDATORS)
-    bounded = {name: _bounded(name, keyword) for name, keyword in keywords.items()}
-    extended = cast("Callable[..., _Validator]", _extend(kind, bounded))
-    # An empty registry: a `$ref` to an address must not be fetched.
-    registry: referencing.Registry[object] = referencing.Registry()
-    return extended(plain, registry=registry)
-
-
-def _bounded(name: str, keyword: _Keyword) -> _Keyword:
-    """A keyword's check that looks at the clock. Raises `_TooCostly`."""
-
-    def checked(validator: object, value: object, instance: object, schema: object) -> Iterator[_Failure]:
-        if time.monotonic() > _until.get():
-            raise _TooCostly
-        items = len(cast("list[object]", instance)) if isinstance(instance, list) else 0
-        if name != "uniqueItems" or items <= MAX_COMPARED:
-            yield from keyword(validator, value, cast("object", instance), schema) or ()
-
-    return checked
-
-
-def _of_one_dialect(schema: object, *, top: bool = True) -> object:
-    """The schema without a `$schema` below its top, by ."""
-    if isinstance(schema, list):
-        return [_of_one_dialect(item, top=False) for item in cast("list[object]", schema)]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: value if key in _VALUES else _of_one_dialect(value, top=False)
-        for key, value in cast("dict[str, object]", schema).items()
-        if top or key != "$schema" or not isinstance(value, str)
-    }
 
 
 def _flat_types(
@@ -329,11 +233,3 @@ def _from_text(text: str) -> object:
         return decode_json(text)
     except ValueError:
         return None
-
-
-def _described(failure: _Failure) -> str:
-    place = failure.json_path.removeprefix("$").lstrip(".") or "the arguments"
-    message = failure.message
-    if len(message) > VIOLATION_CHARS:
-        message = f"does not satisfy {failure.validator} {encode_json(failure.validator_value)}"
-    return f"{place[:VIOLATION_CHARS]}: {message[:VIOLATION_CHARS]}"

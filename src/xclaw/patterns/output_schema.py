@@ -3,9 +3,6 @@
 import json
 from collections.abc import Iterator
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
-
 from xclaw.contracts.errors import ToolFailed
 from xclaw.patterns.arguments import as_list, as_mapping, shown
 
@@ -25,6 +22,9 @@ def schema_argument(value: object) -> dict[str, object] | None:
         raise ToolFailed(f"`output_schema` is longer than {MAX_SCHEMA_CHARACTERS} characters; simplify it")
     if schema.get("type") != "object":
         raise ToolFailed(f'`output_schema` must have "type": "object" at its top, e.g. {_EXAMPLE}')
+    # Late: it takes 50 ms to load, and few tasks carry a schema.
+    from jsonschema import Draft202012Validator, SchemaError  # noqa: PLC0415
+
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xclaw.cli.doctor_models import Finding, model_findings
+from xclaw.cli.doctor_sandboxes import sandbox_findings
 from xclaw.cli.failures import DONE, FAILED, reason_of
 from xclaw.cli.text import printable
 from xclaw.contracts.errors import XclawError
@@ -27,7 +28,7 @@ def check(workspace: str | None, *, as_json: bool) -> int:
     from xclaw.cli.opening import settings_of_workspace
 
     settings = settings_of_workspace(workspace)
-    findings = [*_system(), *_settings(settings), *_storage(settings), *asyncio.run(model_findings(settings))]
+    findings = [*_system(), *_settings(settings), *_storage(settings), *asyncio.run(_asked(settings))]
     if as_json:
         from xclaw.cli.output import print_indented
 
@@ -37,6 +38,11 @@ def check(workspace: str | None, *, as_json: bool) -> int:
         for finding in findings:
             print(f"{finding.level:8} {finding.name:{width}}  {printable(finding.text)}")
     return FAILED if _problems(findings) else DONE
+
+
+async def _asked(settings: "Settings") -> list[Finding]:
+    """What has to be tried to be known."""
+    return [*await sandbox_findings(settings), *await model_findings(settings)]
 
 
 def _problems(findings: list[Finding]) -> bool:
@@ -60,6 +66,8 @@ def _settings(settings: "Settings") -> Iterator[Finding]:
 
 
 def _shell(settings: "Settings") -> Finding:
+    if settings.workspace.mode == "full" and settings.sandbox.backend != "host":
+        return Finding("shell", "ok", "every command of an agent runs in a sandbox")
     rules = [rule for rule in settings.permissions.allow if rule.startswith(("shell", "Bash", "*"))]
     if settings.runtime.allow_shell or "shell" in rules or "*" in rules:
         return Finding("shell", "note", "agents may run commands on this machine unasked, without a sandbox")

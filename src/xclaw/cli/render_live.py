@@ -12,7 +12,7 @@ from rich.text import Text
 
 from xclaw.cli.phases import check_text, phase_short, phase_text
 from xclaw.cli.questions import approval_line
-from xclaw.cli.speakers import COORDINATION, Speaker, Speakers, chosen_text, failure_text
+from xclaw.cli.speakers import COORDINATION, Speaker, Speakers, chosen_text, failure_text, sandbox_text
 from xclaw.cli.text import money, one_line, printable, seconds, tokens
 from xclaw.cli.workflow_lines import workflow_text
 from xclaw.contracts.events import (
@@ -54,6 +54,7 @@ class LiveRenderer:
         """The root's text of the turn that goes on."""
         self._shown = ""
         self._said_scripted = False
+        self._said_sandbox = ""
         self._spinner = Spinner("dots")
         self._live = Live(
             console=self._console,
@@ -147,6 +148,9 @@ class LiveRenderer:
                 if event.scripted and not self._said_scripted:
                     self._said_scripted = True
                     self._print(Text("[scripted model] replies come from a script", style="yellow"))
+                if (kept_in := sandbox_text(event)) and kept_in != self._said_sandbox:
+                    self._said_sandbox = kept_in
+                    self._print(Text(kept_in, style="yellow" if event.sandbox == "host" else "dim"))
                 if speaker.is_root and (chosen := chosen_text(event)):
                     self._print(Text(chosen, style="dim"))
             case ArtifactDelivered():

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from xclaw.cli.output import Lines
 from xclaw.cli.phases import check_text, phase_text
 from xclaw.cli.questions import approval_line
-from xclaw.cli.speakers import COORDINATION, Speaker, Speakers, chosen_text, failure_text
+from xclaw.cli.speakers import COORDINATION, Speaker, Speakers, chosen_text, failure_text, sandbox_text
 from xclaw.cli.text import one_line, printable, unfinished_sequence
 from xclaw.cli.workflow_lines import workflow_text
 from xclaw.contracts.events import (
@@ -47,6 +47,7 @@ class PlainRenderer:
         self._shown = ""
         """The root's text of its last turn, as it was shown."""
         self._said_scripted = False
+        self._said_sandbox = ""
         self._cut = ""
         """The beginning of an escape sequence that a piece of the root's text ended in."""
         self._visible: set[str] = set()
@@ -118,6 +119,9 @@ class PlainRenderer:
         if event.scripted and not self._said_scripted:
             self._said_scripted = True
             self._progress.line(SCRIPTED)
+        if (kept_in := sandbox_text(event)) and kept_in != self._said_sandbox:
+            self._said_sandbox = kept_in
+            self._progress.line(kept_in)
         if not speaker.is_root:
             self._note(speaker, "working...")
         elif chosen := chosen_text(event):

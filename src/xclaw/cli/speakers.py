@@ -36,6 +36,17 @@ def chosen_text(event: RunStarted) -> str:
     return f"[{one_line(event.agent, LABEL_CHARACTERS)}] answers: {one_line(route.reason, 200)}"
 
 
+def sandbox_text(event: RunStarted) -> str:
+    """What commands of a root's tree are kept in by; empty in host mode."""
+    match event.sandbox:
+        case "":
+            return ""
+        case "host":
+            return "[sandbox: host] commands run on this machine, and nothing keeps them in"
+        case name:
+            return f"[sandbox: {one_line(name, 20)}] commands of agents run in it"
+
+
 @dataclass(slots=True)
 class Speaker:
     """One run as it is shown."""

@@ -19,7 +19,8 @@ def tree_lines(root: TraceNode) -> Iterator[str]:
     """A line for each run, with what it delivered and warned of below it."""
     started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(root.started_at))
     mark = "  [scripted model]" if any(node.scripted for node in root.walk()) else ""
-    yield f"trace {root.root_id}  session {one_line(root.session_id, 80)}  {started}{mark}"
+    sandbox = f"  [sandbox: {one_line(root.sandbox, 20)}]" if root.sandbox else ""
+    yield f"trace {root.root_id}  session {one_line(root.session_id, 80)}  {started}{sandbox}{mark}"
     yield from _branch(root, "", "")
     yield f"total: {_spend(root.total)}, {root.total.calls} model calls"
 

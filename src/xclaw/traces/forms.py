@@ -77,6 +77,8 @@ def tree_json(node: TraceNode) -> Json:
         "warnings": [{"code": warned.code, "text": warned.text} for warned in node.warnings],
         "children": [tree_json(child) for child in node.children],
     }
+    if node.sandbox:
+        form["sandbox"] = node.sandbox
     if node.phases:
         form["phases"] = [_phase_json(phase) for phase in node.phases]
     return form

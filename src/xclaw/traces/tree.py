@@ -69,6 +69,8 @@ class TraceNode:
     """In the order they were asked for."""
     phases: tuple[PhaseSpan, ...] = ()
     """Of a coordinator."""
+    sandbox: str = ""
+    """What its commands were kept in by; empty in host mode."""
 
     def walk(self) -> Iterator["TraceNode"]:
         """This run and everything below it, parents first."""
@@ -193,6 +195,7 @@ def _node(own: Sequence[Entry], children: tuple[TraceNode, ...], spawned: Entry 
         background=asked.background if asked else False,
         children=children,
         phases=phase_spans(own),
+        sandbox=started.sandbox if started else "",
     )
 
 

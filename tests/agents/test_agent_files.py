@@ -121,8 +121,33 @@ def test_unknown_keys_warn_with_what_was_probably_meant(tmp_path: Path) -> None:
 def test_foreign_values_that_would_widen_rights_do_not(tmp_path: Path) -> None:
     """J1."""
     agent, warnings = load(tmp_path, "permissionMode: bypassPermissions\nisolation: worktree")
-    assert (agent.permission_mode, agent.isolation) == ("bubble", "local")
-    assert len(warnings) == 2
+    assert (agent.permission_mode, agent.isolation, agent.worktree) == ("bubble", "local", True)
+    assert len(warnings) == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "isolation", "worktree"),
+    [
+        ("worktree", "local", True),
+        ("Worktree", "local", True),
+        ("forked", "forked", False),
+        ("forked, worktree", "forked", True),
+        ("[worktree, forked]", "forked", True),
+        ("local", "local", False),
+    ],
+)
+def test_a_tree_of_its_own_may_stand_with_a_kind(
+    tmp_path: Path, written: str, isolation: str, *, worktree: bool
+) -> None:
+    """F4, L1."""
+    agent, warnings = load(tmp_path, f"isolation: {written}")
+    assert (agent.isolation, agent.worktree, warnings) == (isolation, worktree, ())
+
+
+@pytest.mark.parametrize("written", ["worktree, elsewhere", "forked, local", "tree"])
+def test_isolation_that_there_is_not_is_an_error(tmp_path: Path, written: str) -> None:
+    with pytest.raises(UsageError, match="worktree"):
+        load(tmp_path, f"isolation: {written}")
 
 
 @pytest.mark.parametrize(

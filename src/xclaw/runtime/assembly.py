@@ -1,6 +1,7 @@
 """From a RunStarted event to a live run: the same for a new run and for one that is taken up again."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -82,17 +83,18 @@ def _assemble(
 ) -> Live:
     agent = _agent(services, started)
     model = services.models(started.models)
-    parent, launch = lineage.parent, lineage.launch
     workspace.grant(started.task.inputs if started.task else ())
     workspace.grant(tuple(log.state.artifacts.values()))
     tools = {**services.tools.select(started.tools), **client_tools(started.client_tools)}
     specs = tuple(tool.spec for tool in tools.values())
-    ledger = account(services, started.limits, parent)
-    node = Node(log.address.run_id, started.agent, started.depth, log, ledger, parent, started.task_id)
+    ledger = account(services, started.limits, lineage.parent)
+    node = Node(
+        log.address.run_id, started.agent, started.depth, log, ledger, lineage.parent, started.task_id
+    )
     tree.nodes[node.run_id] = node
     coached = is_coached(model, started.dialect)
     bounds = _bounds(services, agent, started.limits, coached=coached)
-    children = Children(services, tree, node, workspace, launch)
+    children = Children(services, tree, node, workspace, lineage.launch)
     project = project_of(services.projects, started, log, workspace)
     sandbox = _sandbox(services, workspace, started, project)
     _reachable(children, started, bounds.max_turns)
@@ -111,9 +113,7 @@ def _assemble(
         gate=_gate(services, tree, node, workspace, started.task),
         bounds=bounds,
         spawn_for=lambda call_id: CallSpawn(children, call_id),
-        board=(lambda: coached_note(services, agent, log.state))
-        if coached
-        else (lambda: board_text(log.state, ledger.left())),
+        board=_board(services, agent, log.state, ledger, coached=coached),
         resolve_tool=lambda name: _meant(services, tools, name),
         run_id=node.run_id,
         session_id=log.address.session_id,
@@ -125,6 +125,14 @@ def _assemble(
         project=project,
     )
     return Live(node, parts, children, sandbox, project)
+
+
+def _board(
+    services: Services, agent: Agent, state: RunState, ledger: TreeLedger, *, coached: bool
+) -> Callable[[], str]:
+    if coached:
+        return lambda: coached_note(services, agent, state)
+    return lambda: board_text(state, ledger.left())
 
 
 def _sandbox(

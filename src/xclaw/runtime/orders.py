@@ -115,22 +115,7 @@ def started_event(services: Services, tree: Tree, order: Order, workspace: Works
     tools = _tool_names(services, tree, order)
     if order.agent.tools is None:
         tools = _where_it_runs(services, order, tools)
-    if is_coached(model, dialect):
-        tools = services.coaching.tools(order.agent, tools, order.text)
-        instructions = services.coaching.brief(order.agent, services.agents.roster())
-    else:
-        specs = tuple(tool.spec for tool in services.tools.select(tools).values()) + brought.tools
-        instructions = system_prompt(
-            order.agent,
-            dialect=dialect,
-            specs=specs,
-            caller=order.caller,
-            task=order.task,
-            for_program=brought.output_schema is not None,
-            sandboxed=tree.sandbox is not None,
-        )
-    if tree.project is not None:
-        instructions = f"{instructions}\n\n{section(tools)}"
+    tools, instructions = _told(services, tree, order, (model, dialect), tools)
     if brought.note:
         instructions = f"{instructions}\n\n## What the user's client adds\n{brought.note}"
     started = RunStarted(
@@ -160,12 +145,42 @@ def started_event(services: Services, tree: Tree, order: Order, workspace: Works
         project=tree.project,
         worktree=tree.project is not None and order.agent.worktree and not _only_checks(order.task),
     )
+    return _with_headers(services, order, started, workspace)
+
+
+def _told(
+    services: Services,
+    tree: Tree,
+    order: Order,
+    speech: tuple[Model, Literal["native", "json"]],
+    tools: tuple[str, ...],
+) -> tuple[tuple[str, ...], str]:
+    """The tools that its model can have, and the system prompt without what is the client's."""
+    model, dialect = speech
+    if is_coached(model, dialect):
+        tools = services.coaching.tools(order.agent, tools, order.text)
+        return tools, services.coaching.brief(order.agent, services.agents.roster())
+    specs = tuple(tool.spec for tool in services.tools.select(tools).values()) + order.brought.tools
+    instructions = system_prompt(
+        order.agent,
+        dialect=dialect,
+        specs=specs,
+        caller=order.caller,
+        task=order.task,
+        for_program=order.brought.output_schema is not None,
+        sandboxed=tree.sandbox is not None,
+    )
+    return tools, f"{instructions}\n\n{section(tools)}" if tree.project is not None else instructions
+
+
+def _with_headers(services: Services, order: Order, started: RunStarted, workspace: Workspace) -> RunStarted:
+    """What depends on places: in front of a task. A person's message stays as it is."""
     if services.projects is None or started.project is None:
         return replace(started, input=_input(order, started, workspace, ""))
     seen = seen_at(services.projects, started, workspace, sandboxed=started.sandbox != "")
     header = f"[Project: {seen}]"
-    if order.task is None:  # a person's message stays as it is
-        return replace(started, instructions=f"{instructions}\n\n{header}")
+    if order.task is None:
+        return replace(started, instructions=f"{started.instructions}\n\n{header}")
     return replace(started, input=_input(order, started, workspace, header))
 
 

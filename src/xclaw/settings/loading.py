@@ -47,7 +47,12 @@ SECTIONS: dict[str, type] = {
     "router": RouterSettings,
 }
 HIDDEN: frozenset[Key] = frozenset(
-    {("agents", "script_directories"), ("agents", "known_tools"), ("agents", "default_tools")}
+    {
+        ("agents", "script_directories"),
+        ("agents", "known_tools"),
+        ("agents", "default_tools"),
+        ("project", "root"),
+    }
 )
 MODE: Key = ("workspace", "mode")
 PROVIDERS: Key = ("models", "providers")

@@ -114,5 +114,7 @@ class KvmBackend:
             finally:
                 await sandbox.close()
         if bytes(said) != f"{word}\n".encode() or ended.code != 7:
-            raise SandboxUnavailable(f"a command in it ended with {ended.code} and said {bytes(said[:200])!r}")
+            raise SandboxUnavailable(
+                f"a command in it ended with {ended.code} and said {bytes(said[:200])!r}"
+            )
         return f"Linux {image.kernel}, booted in {booted_s:.1f} s"

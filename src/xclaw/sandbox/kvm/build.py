@@ -51,7 +51,7 @@ _OUTSIDE = "xclaw-packages"
 """The folder of the root in which packages lie that do not belong to it."""
 # What follows $1, the new root, is part of the recipe: change `_RECIPE` of image.py with it.
 _FETCH = (
-    'set -e; mkdir -p "$1/{folder}" "$1/workspace" "$1/input" "$1/project"; cd "$1/{folder}"; '
+    'set -e; mkdir -p "$1/{folder}"; cd "$1/{folder}"; '
     "export APT_CONFIG=$MMDEBSTRAP_APT_CONFIG; "
     "real=$(apt-cache depends {kernel} | sed -n 's/^ *Depends: *\\(linux-image-[^ ]*\\)$/\\1/p' | head -n 1); "
     'apt-get -q download "${{real:-{kernel}}}" {busybox}'
@@ -176,13 +176,32 @@ def _new_base(building: Path, tell: Tell) -> str:
     packages = building / "packages"
     packages.mkdir()
     _run(
-        ["tar", "-xf", str(tree), "-C", str(packages), "--no-same-owner", "--strip-components=2", f"./{_OUTSIDE}"],
+        [
+            "tar",
+            "-xf",
+            str(tree),
+            "-C",
+            str(packages),
+            "--no-same-owner",
+            "--strip-components=2",
+            f"./{_OUTSIDE}",
+        ],
         "the packages cannot be taken out",
         tell,
     )
     tell("squashfs")
     with tree.open("rb") as content:
-        squash = ["sqfstar", "-comp", "lz4", "-no-progress", "-quiet", "-b", "128K", str(building / "rootfs.sqfs"), *_LEFT_OUT]
+        squash = [
+            "sqfstar",
+            "-comp",
+            "lz4",
+            "-no-progress",
+            "-quiet",
+            "-b",
+            "128K",
+            str(building / "rootfs.sqfs"),
+            *_LEFT_OUT,
+        ]
         _run(squash, "the file system cannot be made", tell, stdin=content.fileno())
     tree.unlink()
     tell("kernel")
@@ -236,7 +255,13 @@ def debian_sources() -> str:
     keys = f"[signed-by={KEYRING}] " if KEYRING.exists() else ""
     lines: list[str] = []
     for line in _asked(
-        ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)", "Created-By: Packages"]
+        [
+            "apt-get",
+            "indextargets",
+            "--format",
+            "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)",
+            "Created-By: Packages",
+        ]
     ).splitlines():
         origin, uri, release, component = [*line.split("|"), "", "", "", ""][:4]
         if origin == "Debian" and component == "main":

@@ -47,7 +47,15 @@ def host_khz(cpuinfo: str) -> int:
 def kernel_line(accelerator: Literal["kvm", "tcg"], khz: int) -> str:
     """An emulated machine that measures its clock against the old timer hangs there once in four times, so
     it is told; the guest's clock is then about right only, and nothing relies on it."""
-    words = ["console=ttyS0", "quiet", "loglevel=3", "panic=-1", "reboot=t", "random.trust_cpu=on", "cgroup_no_v1=all"]
+    words = [
+        "console=ttyS0",
+        "quiet",
+        "loglevel=3",
+        "panic=-1",
+        "reboot=t",
+        "random.trust_cpu=on",
+        "cgroup_no_v1=all",
+    ]
     if accelerator == "tcg":
         words += [f"tsc_early_khz={khz}", "tsc=reliable", "no_timer_check", "mitigations=off"]
     return " ".join(words)

@@ -27,14 +27,17 @@ CHUNK = 24_576
 WAITING = 33_554_432
 """Bytes of input that may wait for a job that does not read."""
 KILLING_S = 10.0
-_CGROUP = Path("/sys/fs/cgroup/job")
-_PLACE = Path("/run/xclaw")
+_PLACE = Path("/xclaw")
+_CGROUP = _PLACE / "cgroup" / "job"
 _PERIOD_US = 100_000
 _TMP_MORE = 8_388_608
 _LOOK_MS = 100
+_PASSWD = "sandbox:x:{uid}:{uid}::/workspace:/bin/sh\nnobody:x:65534:65534::/nonexistent:/bin/false\n"
+_GROUP = "sandbox:x:{uid}:\nnogroup:x:65534:\n"
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND = 1, 2, 4, 32, 4096
 _MNT_DETACH = 2
-_PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 22, 38
+_CAPABILITIES = 64
+_PR_CAPBSET_DROP, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 24, 22, 38
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 Message = Mapping[str, object]
@@ -117,11 +120,15 @@ def take(message: Message) -> Limits:
     """Make the machine one task's own: its directories, its user, its limits."""
     share(cast("list[dict[str, object]]", message["places"]))
     _mount("none", Path("/tmp"), "none", _MS_REMOUNT | _MS_NOSUID | _MS_NODEV, f"size={_tmp_size(message)}")
+    uid = int(str(message["uid"]))
+    for name, text in (("passwd", _PASSWD), ("group", _GROUP)):
+        (Path("/etc") / name).write_text(text.format(uid=uid))
+    _mount("none", Path("/"), "none", _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
     (_CGROUP / "memory.max").write_text(str(message["memory"]))
     (_CGROUP / "memory.oom.group").write_text("1")
     (_CGROUP / "pids.max").write_text(str(message["processes"]))
     (_CGROUP / "cpu.max").write_text(f"{message['cpu_us']} {_PERIOD_US}")
-    return Limits(int(str(message["uid"])), base64.b64decode(str(message["filter"])), int(str(message["tmp"])))
+    return Limits(uid, base64.b64decode(str(message["filter"])), int(str(message["tmp"])))
 
 
 def _tmp_size(message: Message) -> int:
@@ -136,7 +143,7 @@ def tmp_used() -> int:
 
 def prepare() -> None:
     """The control group that jobs run in."""
-    Path("/sys/fs/cgroup/cgroup.subtree_control").write_text("+cpu +memory +pids")
+    (_PLACE / "cgroup" / "cgroup.subtree_control").write_text("+cpu +memory +pids")
     _CGROUP.mkdir()
 
 
@@ -153,6 +160,8 @@ def _drop(limits: Limits) -> None:
     (_CGROUP / "cgroup.procs").write_text("0")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+    for capability in range(_CAPABILITIES):
+        _LIBC.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)  # those that this kernel does not know fail
     os.setgroups([])
     os.setresgid(limits.uid, limits.uid, limits.uid)
     os.setresuid(limits.uid, limits.uid, limits.uid)
@@ -403,9 +412,9 @@ def _noted(_number: int, _frame: FrameType | None) -> None:
 
 def find_port(name: str) -> int:
     """The descriptor of a virtio-serial port."""
-    for entry in Path("/sys/class/virtio-ports").iterdir():
+    for entry in (_PLACE / "sys/class/virtio-ports").iterdir():
         if (entry / "name").read_text().strip() == name:
-            return os.open(f"/dev/{entry.name}", os.O_RDWR | os.O_CLOEXEC)
+            return os.open(_PLACE / "dev" / entry.name, os.O_RDWR | os.O_CLOEXEC)
     raise FileNotFoundError(f"no port {name}")
 
 

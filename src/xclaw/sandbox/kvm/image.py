@@ -9,9 +9,13 @@
 VERSION is made of the recipe and of the packages' versions.
 """
 
+import contextlib
 import hashlib
 import json
 import os
+import shutil
+import subprocess
+import tempfile
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -153,3 +157,38 @@ def check_image(image: Image) -> None:
 def _look(path: Path) -> tuple[int, int, int]:
     status = path.stat()
     return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def unpacked_root(image: Image) -> Path:
+    """The root of an image as a directory; unpacked when it is first wanted, as root.
+
+    Raises:
+        SandboxUnavailable: that is not possible.
+    """
+    root = image.directory / "rootfs"
+    if root.is_dir():
+        return root
+    unpacking = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=image.directory))
+    try:
+        done = subprocess.run(
+            [
+                "unsquashfs",
+                "-quiet",
+                "-no-progress",
+                "-dest",
+                str(unpacking / "root"),
+                image.path("rootfs.sqfs"),
+            ],
+            capture_output=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            said = done.stderr.decode("utf-8", "replace").strip()[-300:]
+            raise SandboxUnavailable(f"the image cannot be unpacked: {said}")
+        with contextlib.suppress(FileExistsError, OSError):  # somebody else was quicker
+            (unpacking / "root").rename(root)
+    except OSError as error:
+        raise SandboxUnavailable(f"the image cannot be unpacked: {error}") from error
+    finally:
+        shutil.rmtree(unpacking, ignore_errors=True)
+    return root

@@ -108,7 +108,9 @@ class Keeper:
         for number in range(signal.SIGRTMAX + 1):
             with contextlib.suppress(OSError, ValueError):
                 signal.signal(number, signal.SIG_DFL)
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file that is too large fails the write, not the machine
+        signal.signal(
+            signal.SIGXFSZ, signal.SIG_IGN
+        )  # a file that is too large fails the write, not the machine
         bounds = (
             (resource.RLIMIT_CORE, 0),
             (resource.RLIMIT_NOFILE, _OPEN_FILES),
@@ -187,7 +189,9 @@ class Keeper:
             chunk = os.read(self._log, _READ)
         except BlockingIOError:
             return None
-        self._console.extend(chunk[at : at + 64] for at in range(max(0, len(chunk) - CONSOLE_BYTES), len(chunk), 64))
+        self._console.extend(
+            chunk[at : at + 64] for at in range(max(0, len(chunk) - CONSOLE_BYTES), len(chunk), 64)
+        )
         return len(chunk)
 
     def _read_orders(self) -> bool:

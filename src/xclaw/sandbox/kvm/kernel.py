@@ -97,7 +97,7 @@ def base_archive(modules: Iterable[tuple[str, bytes]], busybox: bytes) -> bytes:
     files = {f"modules/{name}": (0o644, content) for name, content in loaded}
     files["modules/order"] = (0o644, "".join(f"{name}\n" for name, _ in loaded).encode())
     files["bin/busybox"] = (0o755, busybox)
-    for folder in ("proc", "sys", "dev", "lower", "upper", "root"):
+    for folder in ("proc", "dev", "lower", "root"):
         files[folder] = (0o040755, b"")
     return archive(files, [("bin/sh", "busybox")])
 

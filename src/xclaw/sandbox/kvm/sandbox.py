@@ -185,7 +185,7 @@ def refuse_what_it_has_not(policy: SandboxPolicy, backend: BackendName) -> None:
     if policy.network:
         raise SandboxUnavailable(
             f"the sandbox {backend!r} has no network at all, and some is allowed: {', '.join(policy.network)}. "
-            "Leave `sandbox.network` empty, or set `sandbox.backend = \"bubblewrap\"`."
+            'Leave `sandbox.network` empty, or set `sandbox.backend = "bubblewrap"`.'
         )
 
 

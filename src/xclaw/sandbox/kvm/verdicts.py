@@ -49,5 +49,10 @@ class Verdicts:
     def _of(self) -> str:
         """What the verdict depends on. Raises `OSError`."""
         program = Path(self._program).stat()
-        parts = (_BOOT_ID.read_text().strip(), self._image.directory.name, program.st_mtime_ns, program.st_ino)
+        parts = (
+            _BOOT_ID.read_text().strip(),
+            self._image.directory.name,
+            program.st_mtime_ns,
+            program.st_ino,
+        )
         return " ".join(map(str, parts))

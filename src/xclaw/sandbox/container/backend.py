@@ -1,0 +1,235 @@
+"""Makes sandboxes of containers, as root."""
+
+import asyncio
+import os
+import secrets
+import socket
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from xclaw.contracts.errors import SandboxLost, SandboxUnavailable, ToolFailed
+from xclaw.contracts.sandbox import BackendName, Probe, Sandbox, SandboxCommand, SandboxExit, SandboxSpec
+from xclaw.sandbox.bubblewrap.ground import claim_uid
+from xclaw.sandbox.bubblewrap.home import Home, make_home, sweep
+from xclaw.sandbox.bubblewrap.trees import Unmeasurable, give, open_directory
+from xclaw.sandbox.bubblewrap.watch import Watch
+from xclaw.sandbox.bubblewrap.order import GROUPS_FILE
+from xclaw.sandbox.container import guard
+from xclaw.sandbox.container.arguments import LABEL, Container, run_arguments
+from xclaw.sandbox.container.command import ContainerCommand, Started
+from xclaw.sandbox.container.groups import group_paths, remove_groups_of
+from xclaw.sandbox.container.podman import Podman, find_podman
+from xclaw.sandbox.container.profile import profile
+from xclaw.sandbox.environment import checked, environment_inside
+from xclaw.sandbox.files import FILE_S, GET, PUT, absolute_inside, file_failure
+from xclaw.sandbox.kvm.image import check_image, find_image, unpacked_root
+from xclaw.sandbox.kvm.sandbox import checked_words, refuse_what_it_has_not
+from xclaw.sandbox.settings import SandboxSettings
+from xclaw.sandbox.specs import checked_spec
+
+PROBE_S = 60.0
+_COMMAND_S = 20.0
+
+Output = Callable[[bytes], None]
+
+
+class ContainerBackend:
+    """Implements `SandboxBackend`."""
+
+    def __init__(self, settings: SandboxSettings) -> None:
+        self._settings = settings
+        self._swept = False
+
+    @property
+    def name(self) -> BackendName:
+        return "container"
+
+    async def probe(self) -> Probe:
+        try:
+            async with asyncio.timeout(PROBE_S):
+                await self._tried()
+        except TimeoutError:
+            return Probe("container", False, f"a container was not ready within {PROBE_S:g} s")
+        except (SandboxUnavailable, SandboxLost, ToolFailed, OSError) as error:
+            return Probe("container", False, str(error))
+        return Probe("container", True, "podman with runc, as root")
+
+    async def start(self, spec: SandboxSpec) -> Sandbox:
+        refuse_what_it_has_not(spec.policy, "container")
+        podman = await asyncio.to_thread(_means)
+        checked_spec(spec)
+        try:
+            return await asyncio.shield(asyncio.to_thread(self._made, podman, spec))
+        except (OSError, Unmeasurable) as error:
+            raise SandboxUnavailable(f"a container's directories cannot be prepared: {error}") from error
+
+    def _made(self, podman: Podman, spec: SandboxSpec) -> "ContainerSandbox":
+        if not self._swept:
+            self._swept = True
+            sweep()
+        root = _root(self._settings)
+        uid, claim = claim_uid(self._settings.uid_base)
+        home = make_home()
+        temporary, rules = home.path / "tmp", home.path / "filter.json"
+        temporary.mkdir(mode=0o700)
+        rules.write_text(profile())
+        (home.path / GROUPS_FILE).write_text("\n".join(group_paths(home.path.name)))
+        directories = [open_directory(spec.workspace), open_directory(str(temporary))]
+        for directory in directories:
+            give(directory, uid)
+        container = Container(
+            home.path.name, str(root), spec.workspace, spec.input, str(temporary), str(rules),
+            spec.mounts, uid, spec.policy,
+        )  # fmt: skip
+        watch = Watch(directories, spec.policy.disk_bytes, None)
+        return ContainerSandbox(podman, container, home, watch, claim, directories)
+
+    async def _tried(self) -> None:
+        """Start one, and let it say a word that nobody else knows."""
+        word = secrets.token_hex(8)
+        with tempfile.TemporaryDirectory(prefix="xclaw-probe-") as directory:
+            workspace, inputs = Path(directory, "workspace"), Path(directory, "input")
+            workspace.mkdir()
+            inputs.mkdir()
+            sandbox = await self.start(SandboxSpec("probe", str(workspace), str(inputs)))
+            try:
+                said = bytearray()
+                command = SandboxCommand(("/bin/sh", "-c", f"echo {word}; exit 7"), _COMMAND_S)
+                ended = await sandbox.exec(command, said.extend)
+            finally:
+                await sandbox.close()
+        if bytes(said) != f"{word}\n".encode() or ended.code != 7:
+            raise SandboxUnavailable(
+                f"a command in it ended with {ended.code} and said {bytes(said[:200])!r}"
+            )
+
+
+def _means() -> Podman:
+    """Raises `SandboxUnavailable`."""
+    podman = find_podman()
+    if os.geteuid() != 0:
+        raise SandboxUnavailable(
+            "podman without root bounds neither memory nor processes on every machine; use bubblewrap, which does"
+        )
+    return podman
+
+
+def _root(settings: SandboxSettings) -> Path:
+    image = find_image(Path(settings.image_dir))
+    check_image(image)
+    return unpacked_root(image)
+
+
+class ContainerSandbox:
+    """Implements `Sandbox`. A guard process ends its container when xclaw is gone."""
+
+    def __init__(
+        self, podman: Podman, container: Container, home: Home, watch: Watch, claim: socket.socket,
+        directories: list[int],
+    ) -> None:  # fmt: skip
+        self._podman = podman
+        self._container = container
+        self._home = home
+        self._watch = watch
+        self._claim = claim
+        self._directories = directories
+        self._turn = asyncio.Lock()
+        self._number = 0
+        self._guard: asyncio.subprocess.Process | None = None
+        self._running: asyncio.Task[SandboxExit] | None = None
+        self._is_closed = False
+        self._ending: asyncio.Task[None] | None = None
+
+    @property
+    def backend(self) -> BackendName:
+        return "container"
+
+    async def exec(self, command: SandboxCommand, output: Output) -> SandboxExit:
+        return await self._run(command, output, self._container.policy.output_bytes)
+
+    async def put(self, path: str, content: bytes) -> None:
+        target = absolute_inside(path)
+        if len(content) > self._container.policy.disk_bytes:
+            raise ToolFailed(f"{path}: {len(content):,} bytes are more than fit")
+        said = bytearray()
+        command = SandboxCommand(("/bin/sh", "-c", PUT, "put", target), FILE_S, stdin=content)
+        ended = await self.exec(command, said.extend)
+        if ended.ended != "exited" or ended.code != 0:
+            raise file_failure(target, "written", ended, bytes(said))
+
+    async def get(self, path: str, limit: int = 1_000_000) -> bytes:
+        source = absolute_inside(path)
+        content = bytearray()
+        command = SandboxCommand(("/bin/sh", "-c", GET, "get", source, str(limit)), FILE_S, "/")
+        ended = await self._run(command, content.extend, limit + 4_096)
+        if ended.ended != "exited" or ended.code != 0:
+            raise file_failure(source, "read", ended, bytes(content))
+        return bytes(content[:limit])
+
+    async def close(self) -> None:
+        self._is_closed = True
+        if self._ending is None:
+            self._ending = asyncio.get_running_loop().create_task(self._end())
+        await asyncio.shield(self._ending)
+
+    async def _run(self, command: SandboxCommand, output: Output, limit: int) -> SandboxExit:
+        if not command.timeout_s > 0:
+            raise ToolFailed(f"a time-out must be more than 0 seconds, not {command.timeout_s}")
+        tail = [absolute_inside(command.directory), *checked_words(command.argv)]
+        environment = environment_inside(self._container.policy.environment) | dict(
+            checked(command.environment)
+        )
+        async with self._turn:
+            if self._is_closed:
+                raise SandboxLost("The sandbox is gone: it was closed.")
+            await self._be_guarded()
+            self._number += 1
+            words = run_arguments(self._container, self._number, command.timeout_s, list(environment.items()))
+            name = self._container.name
+            started = Started(
+                self._podman, f"{LABEL}={name}", f"{name}-{self._number}", name, [*words, *tail], self._watch
+            )
+            work = ContainerCommand(started, output, limit).run(command.stdin, command.timeout_s)
+            running = self._running = asyncio.get_running_loop().create_task(work)
+            try:
+                await asyncio.wait([running])
+            except asyncio.CancelledError:
+                running.cancel()
+                await asyncio.wait([running])
+                raise
+            if self._is_closed or running.cancelled():
+                raise SandboxLost("The sandbox is gone: it was closed.")
+            return running.result()
+
+    async def _be_guarded(self) -> None:
+        if self._guard is not None and self._guard.returncode is None:
+            return
+        self._guard = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", str(Path(guard.__file__))),
+            *(self._podman.program, f"{LABEL}={self._container.name}"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=self._podman.environment,
+            pass_fds=(self._home.lock,),
+            start_new_session=True,
+        )
+
+    async def _end(self) -> None:
+        if self._running is not None and not self._running.done():
+            self._running.cancel()
+            await asyncio.wait([self._running])
+        if self._guard is not None:
+            assert self._guard.stdin is not None
+            self._guard.stdin.close()
+            await self._guard.wait()
+        await asyncio.to_thread(self._remove)
+
+    def _remove(self) -> None:
+        for directory in self._directories:
+            os.close(directory)
+        remove_groups_of(self._container.name)
+        self._home.remove()
+        self._claim.close()

@@ -31,8 +31,10 @@ _INSTALL = "install it (apt-get install bubblewrap, dnf install bubblewrap, pacm
 class BubblewrapBackend:
     """Implements `SandboxBackend`."""
 
-    def __init__(self, settings: SandboxSettings) -> None:
+    def __init__(self, settings: SandboxSettings, *, allow_private: bool = False) -> None:
+        """With `allow_private` a policy's network may lead to this machine and to private networks, too."""
         self._settings = settings
+        self._allow_private = allow_private
         self._swept = False
 
     @property
@@ -57,44 +59,55 @@ class BubblewrapBackend:
         if sys.platform != "linux" or program is None:
             raise SandboxUnavailable(f"bubblewrap is not installed: {_INSTALL}")
         checked_spec(spec)
+        allowed = self._allowed(spec)
         if not self._swept:
             self._swept = True
             await asyncio.to_thread(sweep)
         try:
-            home = await asyncio.to_thread(make_home)
+            home = make_home()
         except OSError as error:
             raise SandboxUnavailable(f"no directory for a sandbox: {error}") from error
         try:
-            return await self._kept(spec, home, program)
+            return await self._kept(spec, home, program, allowed)
         except BaseException:
             await asyncio.shield(asyncio.to_thread(home.remove))
             raise
 
     async def _kept(
-        self, spec: SandboxSpec, home: Home, program: str
+        self, spec: SandboxSpec, home: Home, program: str, allowed: AllowedHosts | None
     ) -> tuple[BubblewrapSandbox, frames.Fields]:
         ours, theirs = socket.socketpair()
         taking, handing = socket.socketpair()
         with taking:
             try:
-                process = await _keeper(home, theirs, handing)
-            except OSError as error:
+                process = await _keeper(home.path.name, theirs, handing)
+            except BaseException as error:
                 ours.close()
-                raise SandboxUnavailable(f"no further process: {error.strerror}") from error
+                if isinstance(error, OSError):
+                    raise SandboxUnavailable(f"no further process: {error.strerror}") from error
+                raise
             finally:
                 theirs.close()
                 handing.close()
-            reader, writer = await asyncio.open_unix_connection(sock=ours)
-            keeper = Keeper(process, reader, writer)
+            keeper = await _connected(process, ours)
             try:
-                writer.write(frames.fields_frame(frames.SETUP, self._order(spec, home, program)))
+                keeper.writer.write(frames.fields_frame(frames.SETUP, self._order(spec, home, program)))
                 description = await _ready(keeper, self._settings.boot_timeout_s)
-                proxy = await _proxy(spec, taking)
+                proxy = await _proxy(allowed, taking)
             except BaseException:
-                writer.close()
+                keeper.writer.close()
                 await asyncio.shield(end_keeper(process))
                 raise
         return BubblewrapSandbox(keeper, home, spec.policy, proxy), description
+
+    def _allowed(self, spec: SandboxSpec) -> AllowedHosts | None:
+        """Raises `SandboxUnavailable` for a host that is none."""
+        if not spec.policy.network:
+            return None
+        try:
+            return AllowedHosts(spec.policy.network, allow_private=self._allow_private)
+        except ValueError as error:
+            raise SandboxUnavailable(str(error)) from None
 
     def _order(self, spec: SandboxSpec, home: Home, program: str) -> dict[str, object]:
         policy = spec.policy
@@ -138,17 +151,27 @@ class BubblewrapBackend:
         return _found(about)
 
 
-async def _keeper(home: Home, line: socket.socket, handing: socket.socket) -> asyncio.subprocess.Process:
+async def _keeper(name: str, line: socket.socket, handing: socket.socket) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-S", "-c", _MAIN, str(os.getpid()), str(handing.fileno())),
         stdin=line.fileno(),
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
-        pass_fds=(handing.fileno(), home.lock),
-        env={"PATH": "/usr/bin:/bin", MARK: home.path.name},
+        pass_fds=(handing.fileno(),),
+        env={"PATH": "/usr/bin:/bin", MARK: name},
         cwd="/",
         start_new_session=True,  # Ctrl-C reaches xclaw, which then ends the sandbox
     )
+
+
+async def _connected(process: asyncio.subprocess.Process, line: socket.socket) -> Keeper:
+    try:
+        reader, writer = await asyncio.open_unix_connection(sock=line)
+    except BaseException:
+        line.close()
+        await asyncio.shield(end_keeper(process))
+        raise
+    return Keeper(process, reader, writer)
 
 
 async def _ready(keeper: Keeper, timeout_s: float) -> frames.Fields:
@@ -169,14 +192,14 @@ async def _ready(keeper: Keeper, timeout_s: float) -> frames.Fields:
     raise SandboxUnavailable("the sandbox's process ended before it was ready")
 
 
-async def _proxy(spec: SandboxSpec, taking: socket.socket) -> asyncio.Server | None:
+async def _proxy(allowed: AllowedHosts | None, taking: socket.socket) -> asyncio.Server | None:
     """What listens inside is served here."""
-    if not spec.policy.network:
+    if allowed is None:
         return None
     _, descriptors, _, _ = socket.recv_fds(taking, 1, 1)
     if not descriptors:
         raise SandboxUnavailable("the sandbox gave nothing to reach the network by")
-    return await serve_proxy(socket.socket(fileno=descriptors[0]), AllowedHosts(spec.policy.network))
+    return await serve_proxy(socket.socket(fileno=descriptors[0]), allowed)
 
 
 def _found(about: frames.Fields) -> str:

@@ -1,6 +1,6 @@
 """The host directory of one sandbox: what is /tmp inside, its own /etc, a note of its control groups.
 
-Its lock is held by xclaw and by the keeper. A directory whose lock is free belongs to nobody any more, however
+Its lock is held by xclaw, whose process id is in it. A directory whose lock is free belongs to nobody any more, however
 its sandbox ended; the next start removes it, and what it names.
 """
 
@@ -29,7 +29,7 @@ _ROUNDS = 20
 class Home:
     path: Path
     lock: int
-    """Descriptor; the keeper gets a copy."""
+    """Descriptor; no other process has it."""
 
     def remove(self) -> None:
         """End what is left of the sandbox's processes, and remove everything. Safe to repeat."""
@@ -47,6 +47,7 @@ def make_home() -> Home:
     path.chmod(0o711)
     lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.write(lock, str(os.getpid()).encode())
     return Home(path, lock)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
 from xclaw.contracts.errors import SandboxLost, ToolFailed
@@ -53,6 +54,11 @@ class BubblewrapSandbox:
     def pid(self) -> int:
         """Of the keeper: everything of the sandbox is below it."""
         return self._keeper.process.pid
+
+    @property
+    def home(self) -> Path:
+        """Its directory on the host, which is gone when it is."""
+        return self._home.path
 
     async def exec(self, command: SandboxCommand, output: Output) -> SandboxExit:
         order: frames.Fields = {

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.events import ChildEnded, ChildSpawned, Event, PhaseChanged
 from xclaw.contracts.plans import CheckRun, Phase, PlannedTask, Verdict
+from xclaw.contracts.projects import ProjectMerged
 from xclaw.contracts.results import Result
 
 PHASE_TOOLS = ("research", "write_plan", "implement", "verify")
@@ -59,6 +60,8 @@ class Coordination:
     """Of the last verification."""
     checks: tuple[CheckRun, ...] = ()
     verifications: int = 0
+    unmerged: frozenset[str] = frozenset()
+    """Branches of a user's project that conflict with what was merged."""
     is_stale: bool = False
     """Something was delivered after the last verification."""
     _children: Mapping[str, ChildSpawned] = field(default_factory=dict[str, ChildSpawned])
@@ -72,6 +75,9 @@ class Coordination:
                 return replace(self, _children={**self._children, event.child_run_id: event})
             case ChildEnded():
                 return self._ended(event)
+            case ProjectMerged():
+                left = {conflict.branch for conflict in event.merged.conflicts}
+                return replace(self, unmerged=(self.unmerged | left) - frozenset(event.merged.taken))
             case _:
                 return self
 
@@ -119,7 +125,7 @@ class Coordination:
 
     def _succeeded(self, task_id: str) -> bool:
         result = self.results.get(task_id)
-        return result is not None and result.succeeded
+        return result is not None and result.succeeded and result.branch not in self.unmerged
 
     def _changed(self, event: PhaseChanged) -> "Coordination":
         began = self.calls.get(event.call_id)

@@ -156,7 +156,7 @@ class RunState:
                 self._note_other(event)
 
     def _note_other(self, event: Event) -> None:
-        if isinstance(event, PhaseChanged | ChildSpawned | ChildEnded):
+        if isinstance(event, PhaseChanged | ChildSpawned | ChildEnded | ProjectMerged):
             self.coordination = self.coordination.after(event)
         match event:
             case ChildSpawned():

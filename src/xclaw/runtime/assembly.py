@@ -7,6 +7,7 @@ from typing import Literal
 
 from xclaw.contracts.agents import Agent, Limits
 from xclaw.contracts.events import RunStarted
+from xclaw.contracts.models import ToolSpec
 from xclaw.contracts.tasks import Task
 from xclaw.contracts.tools import ToolSet
 from xclaw.contracts.workspaces import Workspace
@@ -85,15 +86,13 @@ def _assemble(
     model = services.models(started.models)
     workspace.grant(started.task.inputs if started.task else ())
     workspace.grant(tuple(log.state.artifacts.values()))
-    tools = {**services.tools.select(started.tools), **client_tools(started.client_tools)}
-    specs = tuple(tool.spec for tool in tools.values())
+    tools, specs = _tools(services, started)
     ledger = account(services, started.limits, lineage.parent)
     node = Node(
         log.address.run_id, started.agent, started.depth, log, ledger, lineage.parent, started.task_id
     )
     tree.nodes[node.run_id] = node
-    coached = is_coached(model, started.dialect)
-    bounds = _bounds(services, agent, started.limits, coached=coached)
+    bounds = _bounds(services, agent, started.limits, coached=(coached := is_coached(model, started.dialect)))
     children = Children(services, tree, node, workspace, lineage.launch)
     project = project_of(services.projects, started, log, workspace)
     sandbox = _sandbox(services, workspace, started, project)
@@ -125,6 +124,11 @@ def _assemble(
         project=project,
     )
     return Live(node, parts, children, sandbox, project)
+
+
+def _tools(services: Services, started: RunStarted) -> tuple[ToolSet, tuple[ToolSpec, ...]]:
+    tools = {**services.tools.select(started.tools), **client_tools(started.client_tools)}
+    return tools, tuple(tool.spec for tool in tools.values())
 
 
 def _board(

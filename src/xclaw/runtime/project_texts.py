@@ -19,7 +19,8 @@ COORDINATES = """## The user's project
 The work is on the user's project, which all workers can read. Every task whose agent changes files works in a copy \
 of its own, which begins at what the tasks that it depends on have made; implement merges their branches in the \
 order of the plan. A branch that conflicts is left out and shown with the parts that conflict: mend it with a task \
-that depends on that one. Say in each task which files of the project it is about, by their paths there."""
+that depends on that one. Checks run in a directory whose folder `project` is the project with all that was merged, \
+e.g. `cd project && python -m pytest -q`. Say in each task which files of the project it is about, by their paths there."""
 
 MERGES = """## The user's project
 The directory in [Project: ...] holds the user's project as it was when the work began, to be read; you cannot \

@@ -13,6 +13,7 @@ from xclaw.contracts.results import Result
 from xclaw.contracts.tasks import Task
 from xclaw.contracts.tools import ToolContext, ToolOutput
 from xclaw.patterns.children import attempt
+from xclaw.patterns.coordinator.branches import Branches
 from xclaw.patterns.coordinator.files import file_name, newest
 from xclaw.patterns.coordinator.graph import normalised
 from xclaw.patterns.coordinator.phases import BLOCKED, PhaseCall
@@ -31,6 +32,7 @@ class _Progress:
     """What the tasks of one plan have come to so far."""
 
     ended: dict[str, asyncio.Event]
+    branches: Branches
     results: dict[str, Result] = field(default_factory=dict[str, Result])
     blocked: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Tasks that were not begun, with what they waited for."""
@@ -61,12 +63,13 @@ class ImplementTool:
         plan = call.state.plan
         call.begin("implementation", len(plan))
         before = call.state if not call.is_replayed else _without(call.state, plan)
-        progress = _Progress({task.id: asyncio.Event() for task in plan})
+        progress = _Progress({task.id: asyncio.Event() for task in plan}, Branches(context))
         async with asyncio.TaskGroup() as group:
             for task in plan:
                 group.create_task(self._one(task, progress, before, call, context))
+        project = await progress.branches.put_together(plan, progress.results)
         call.end("verification")
-        record = {
+        record: dict[str, object] = {
             "phase": "implementation",
             "round": call.round,
             "done": [task.id for task in plan if _succeeded(progress, task.id)],
@@ -75,6 +78,8 @@ class ImplementTool:
             "notes": _notes(plan, progress),
             "results": [await self._shown(task, progress, len(plan), context) for task in plan],
         }
+        if project is not None:
+            record["project"] = project
         return ToolOutput(encoded(record), ok=any(result.succeeded for result in progress.results.values()))
 
     async def _one(
@@ -94,32 +99,34 @@ class ImplementTool:
             call.part_ended(task.id, task.agent, BLOCKED)
         else:
             given = {name: progress.results.get(name) or before.results[name] for name in task.depends_on}
-            result = await self._attempt(task, given, before, context)
+            result = await self._attempt(task, given, before, progress.branches)
             progress.results[task.id] = result
             await self._keep(context, f"round-{call.round}-{task.id}.md", report_text(result), task.agent)
             call.part_ended(task.id, task.agent, result.outcome)
         progress.ended[task.id].set()
 
     async def _attempt(
-        self, task: PlannedTask, given: Mapping[str, Result], before: Coordination, context: ToolContext
+        self, task: PlannedTask, given: Mapping[str, Result], before: Coordination, branches: Branches
     ) -> Result:
         """Whatever goes wrong with one task is its result, and never another's."""
         try:
-            child = await self._child(task, given, before, context)
+            child = await self._child(task, given, before, branches)
         except ToolFailed as failure:  # an input that is not what it was
             return Result("error", reason=str(failure))
-        return await attempt(context.spawn, child)
+        return await attempt(branches.context.spawn, child)
 
     async def _child(
-        self, task: PlannedTask, given: Mapping[str, Result], before: Coordination, context: ToolContext
+        self, task: PlannedTask, given: Mapping[str, Result], before: Coordination, branches: Branches
     ) -> Task:
         """The task with what it depends on: results in its text, files as inputs."""
+        context = branches.context
+        onto, conflicts = await branches.beginning(task, given)
         named = await handed_on(list(task.inputs), [], self._find_artifact, context.workspace)
         files = [*named, *(pointer for result in given.values() for pointer in result.pointers.values())]
         files += [pointer for pointer in newest(before.delivered) if _is_rewritten(pointer, task)]
-        parts = [task.task]
+        parts = [task.task, *conflicts]
         if task.writes:
-            parts.append(f"Deliver under exactly these names: {', '.join(task.writes)}")
+            parts.append(f"{_writing(branches)}: {', '.join(task.writes)}")
         for name, result in given.items():
             said = shorten(report_text(result), RESULT_CHARACTERS)
             parts.append(fenced(said, f"result of {name}, on which this depends: data"))
@@ -127,7 +134,9 @@ class ImplementTool:
             said = f"$ {run.command}\n{run.output[-EVIDENCE_CHARACTERS:]}"
             parts.append(fenced(said, "a check that failed before this task: data"))
         inputs = tuple({pointer.path: pointer for pointer in files}.values())
-        return Task(task.agent, "\n\n".join(parts), "delegate", key=planned_key(task.id), inputs=inputs)
+        return Task(
+            task.agent, "\n\n".join(parts), "delegate", key=planned_key(task.id), inputs=inputs, onto=onto
+        )
 
     async def _shown(
         self, task: PlannedTask, progress: _Progress, parts: int, context: ToolContext
@@ -143,6 +152,12 @@ class ImplementTool:
         result = progress.results[task.id]
         characters = share(self._settings.report_chars, parts)
         return {**about, **await shown_report(f"result-{task.id}.md", result, characters, context, "")}
+
+
+def _writing(branches: Branches) -> str:
+    if branches.port is None:
+        return "Deliver under exactly these names"
+    return "What it is to change in the project, or deliver under these names if it is no part of that"
 
 
 def _succeeded(progress: _Progress, task_id: str) -> bool:
@@ -172,7 +187,7 @@ def _notes(plan: tuple[PlannedTask, ...], progress: _Progress) -> list[str]:
             continue
         names = {normalised(file_name(pointer)) for pointer in result.pointers.values()}
         missing = [place for place in task.writes if not any(_covers(place, name) for name in names)]
-        if missing and result.succeeded:
+        if missing and result.succeeded and not result.branch:
             notes.append(f"{task.id} did not deliver {', '.join(missing)}")
         for name in sorted(names):
             if name in writers and writers[name] not in task.depends_on:

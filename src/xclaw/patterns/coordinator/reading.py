@@ -52,7 +52,7 @@ async def read_plan(
     faults = Faults()
     tasks = [_task(item, f"plan[{index}]", context, faults) for index, item in enumerate(items)]
     faults.refuse()
-    _check_graph(tasks, context.coordination(), faults)
+    _check_graph(tasks, context.coordination(), faults, copies=context.project is not None)
     faults.refuse()
     edges = {task.id: [each for each in task.depends_on if each in {t.id for t in tasks}] for task in tasks}
     before = ancestors(edges)
@@ -141,7 +141,10 @@ def _writes(fields: Mapping[str, object], place: str, faults: Faults) -> tuple[s
     return tuple(paths)
 
 
-def _check_graph(tasks: Sequence[PlannedTask], state: Coordination, faults: Faults) -> None:
+def _check_graph(
+    tasks: Sequence[PlannedTask], state: Coordination, faults: Faults, *, copies: bool
+) -> None:
+    """`copies`: each works on a copy of its own, and two may write to the same place."""
     ids = [task.id for task in tasks]
     for name in dict.fromkeys(name for name in ids if ids.count(name) > 1):
         faults.add(f"the id {shown(name)} stands {ids.count(name)} times; give each task an id of its own")
@@ -160,7 +163,7 @@ def _check_graph(tasks: Sequence[PlannedTask], state: Coordination, faults: Faul
     if cycle:
         faults.add(f"these wait for one another: {' -> '.join(cycle)}; take one of the dependencies out")
         return
-    for one, other, place in conflicts(tasks, edges):
+    for one, other, place in () if copies else conflicts(tasks, edges):
         faults.add(
             f"{one} and {other} may run at once and both write {place}; let one depend on the other, put them "
             "together, or have them write different files"

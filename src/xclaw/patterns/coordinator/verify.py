@@ -30,6 +30,7 @@ COMMAND_CHARACTERS = 4_000
 SPARE_S = 900.0
 """Of a verifier's time, beside its commands: for its model."""
 _EXAMPLE = '[{"command": "python3 -m unittest -v", "why": "the tests pass"}]'
+_WITH_PROJECT = ": the user's project with all changes is in `project` there, other files beside it"
 
 
 class VerifyTool:
@@ -101,7 +102,7 @@ class VerifyTool:
         runs: list[CheckRun] = []
         trouble = ""
         for number in range(1, ATTEMPTS + 1):
-            task = self._task(checks, number, call.state)
+            task = self._task(checks, number, call.state, with_project=context.project is not None)
             result = await attempt(context.spawn, task)
             run_id = child_run_id(context.run_id, context.call_id, task.key)
             runs = [replace(run, run_id=run_id) for run in result.checks]
@@ -114,10 +115,12 @@ class VerifyTool:
             call.part_ended(str(number), VERIFIER, _became(_run_of(check, runs)))
         return runs, trouble
 
-    def _task(self, checks: tuple[Check, ...], number: int, state: Coordination) -> Task:
+    def _task(
+        self, checks: tuple[Check, ...], number: int, state: Coordination, *, with_project: bool
+    ) -> Task:
         return Task(
             VERIFIER,
-            _instructions(checks),
+            _instructions(checks, with_project=with_project),
             "delegate",
             key=f"verify:{number}",
             inputs=newest(state.delivered),
@@ -212,10 +215,10 @@ def _refuse_dropped(checks: Sequence[Check], state: Coordination) -> None:
         raise ToolFailed(f"nothing was mended since the last verification. Next: {state.next_step}")
 
 
-def _instructions(checks: Sequence[Check]) -> str:
+def _instructions(checks: Sequence[Check], *, with_project: bool) -> str:
     lines = [f"{number}. {check.command}" for number, check in enumerate(checks, 1)]
     return (
-        "Check what others made; it lies in your task workspace, read-only. Run each of these commands with the "
+        f"Check what others made; it lies in your task workspace{_WITH_PROJECT if with_project else ', read-only'}. Run each of these commands with the "
         "shell tool, exactly as written, in this order, each once, and nothing else:\n\n"
         + "\n".join(lines)
         + "\n\nGo on after one that fails. Then end with the result; in summary_data say of each which exit code "

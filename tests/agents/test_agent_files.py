@@ -64,12 +64,12 @@ def test_keys_may_be_spelled_in_camel_snake_or_kebab_case(tmp_path: Path, key: s
 
 def test_claude_tool_names_are_mapped_and_those_without_counterpart_warned_about(tmp_path: Path) -> None:
     agent, warnings = load(
-        tmp_path, "tools: Read, Write, LS, Bash(git diff, git log), Grep, deliverr\ncolor: red"
+        tmp_path, "tools: Read, Write, LS, Bash(git diff, git log), Grep, Edit, Glob, deliverr\ncolor: red"
     )
-    assert agent.tools == ("view_file", "write_file", "list_dir", "shell")
+    assert agent.tools == ("view_file", "write_file", "list_dir", "shell", "search", "edit_file")
     assert [text.split(": ", 1)[1] for text in warnings] == [
         "the rule in 'Bash(git diff, git log)' has no effect here; read as 'Bash'",
-        "the tool 'Grep' has no counterpart here and is left out",
+        "the tool 'Glob' has no counterpart here and is left out",
         "the tool 'deliverr' is not known and is left out; did you mean 'deliver'?",
     ]
     assert all(text.startswith(f"{tmp_path / 'a.md'}:4: ") for text in warnings)
@@ -83,7 +83,7 @@ def test_claude_tool_names_are_mapped_and_those_without_counterpart_warned_about
         ('tools: "*"', None),
         ("tools: [view_file, view_file]", ("view_file",)),
         ("tools: []", ()),
-        ("disallowedTools: Write, deliver", ("view_file", "list_dir")),
+        ("disallowedTools: Write, deliver", ("view_file", "list_dir", "search", "edit_file")),
         ("tools: [Read, Bash]\ndisallowed_tools: shell", ("view_file",)),
         ('disallowedTools: "*"', ()),
     ],

@@ -313,3 +313,42 @@ def test_loading_creates_nothing(place: Place) -> None:
     before = sorted(place.home.rglob("*"))
     place.load()
     assert sorted(place.home.rglob("*")) == before
+
+
+def test_a_named_sandbox_means_full_mode(place: Place) -> None:
+    """F3."""
+    assert place.load().workspace.mode == "host"
+    assert place.load(overrides=Overrides(mode="full")).sandbox.backend == "auto"
+    settings = place.load(overrides=Overrides(sandbox="bubblewrap"))
+    assert (settings.workspace.mode, settings.sandbox.backend) == ("full", "bubblewrap")
+    assert source_of(settings, "workspace.mode") == "--sandbox"
+    by_variable = place.load({"XCLAW_MODE": "full", "XCLAW_SANDBOX": "kvm"})
+    assert (by_variable.workspace.mode, by_variable.sandbox.backend) == ("full", "kvm")
+    place.user('[workspace]\nmode = "full"\n[sandbox]\nnetwork = ["pypi.org"]\npool_size = 0\n')
+    assert place.load().sandbox.policy().network == ("pypi.org",)
+    assert place.load(overrides=Overrides(mode="host")).workspace.mode == "host"
+
+
+def test_flags_that_contradict_one_another_are_refused(place: Place) -> None:
+    with pytest.raises(UsageError, match="leave one of them out"):
+        place.load(overrides=Overrides(mode="host", sandbox="kvm"))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        '[sandbox]\nbackend = "host"',
+        '[sandbox]\nnetwork = ["example.com"]',
+        "[sandbox]\nmemory_bytes = 1",
+        '[workspace]\nmode = "host"',
+    ],
+)
+def test_a_project_does_not_decide_what_keeps_commands_in(place: Place, lines: str) -> None:
+    """F3: the file may come with somebody else's repository."""
+    place.user('[workspace]\nmode = "full"\n')
+    place.toml(lines + "\n")
+    settings = place.load()
+    assert settings.workspace.mode == "full"
+    assert (settings.sandbox.backend, settings.sandbox.network) == ("auto", ())
+    assert settings.sandbox.memory_bytes > 1
+    assert any("may not decide what keeps commands in" in warning for warning in settings.warnings)

@@ -159,3 +159,19 @@ def test_doctor_notices_a_workspace_that_cannot_be_written_and_a_damaged_databas
     damaged = xclaw("doctor")
     assert any(line.startswith("problem") and "database" in line for line in damaged.out.splitlines())
     assert "Traceback" not in damaged.err
+
+
+def test_doctor_tries_each_sandbox_and_says_which_one_is_used(xclaw: Xclaw) -> None:
+    """F3."""
+    model = xclaw.script(HELLO)
+    ended = xclaw("doctor", "--json", XCLAW_MODEL=model, XCLAW_MODE="full", XCLAW_SANDBOX="bubblewrap")
+    found = {cast("str", one["name"]): one for one in cast("list[Json]", ended.document["findings"])}
+    assert cast("str", found["sandbox bubblewrap"]["text"]).startswith("user id ")
+    assert found["sandbox host"]["level"] == "note"
+    assert found["sandbox"]["text"] == "bubblewrap: commands of agents run in it"
+    assert found["shell"]["text"] == "every command of an agent runs in a sandbox"
+    without = xclaw(
+        "doctor", XCLAW_MODEL=model, XCLAW_SANDBOX="bubblewrap", XCLAW_MODE="full", PATH="/nowhere"
+    )
+    assert without.code == 1
+    assert "bubblewrap is not installed" in without.out

@@ -3,12 +3,15 @@
 import asyncio
 import base64
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from tools.workspaces_for_tools import Setup, make_setup
 from xclaw.contracts.errors import ToolFailed
 from xclaw.contracts.events import ArtifactDelivered
+from xclaw.loop.action_texts import syntax_instructions
+from xclaw.models.embedded.schema import action_schema
 from xclaw.tools.deliver import deliver
 
 
@@ -143,3 +146,51 @@ def test_a_good_file_or_one_of_another_kind_is_just_delivered(
     tmp_path: Path, name: str, content: str
 ) -> None:
     assert hand_in(make_setup(tmp_path), name, content).name == name
+
+
+@pytest.mark.parametrize("mode", ["host", "full"])
+def test_a_file_of_the_workspace_is_delivered_as_it_is(tmp_path: Path, mode: str) -> None:
+    """D6: what is no text, or too long to be written again."""
+    setup = make_setup(tmp_path, mode=mode)
+    raw = bytes(range(256)) * 10_000
+    setup.context.workspace.write("out/image.png", raw)
+    output = asyncio.run(deliver.run({"path": "image.png", "from_file": "out/image.png"}, setup.context))
+    assert Path(output.content.removeprefix("delivered: ")).read_bytes() == raw
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        ({"content": "x", "from_file": "a.txt"}, "give one of them"),
+        ({}, "nothing to deliver"),
+        ({"from_file": "missing.txt"}, "does not exist"),
+        ({"from_file": "/etc/passwd"}, "outside"),
+        ({"from_file": "."}, "directory"),
+    ],
+)
+def test_exactly_one_of_content_and_file_is_delivered(
+    tmp_path: Path, arguments: dict[str, object], wanted: str
+) -> None:
+    """D6."""
+    setup = make_setup(tmp_path)
+    setup.context.workspace.write("a.txt", b"a")
+    with pytest.raises(ToolFailed, match=wanted):
+        asyncio.run(deliver.run({"path": "b.txt", **arguments}, setup.context))
+    assert setup.events == []
+
+
+def test_a_file_that_is_too_large_is_not_read_whole(tmp_path: Path) -> None:
+    """D6: also one that only claims its size."""
+    setup = make_setup(tmp_path)
+    setup.context.workspace.prepare()
+    with (setup.private / "big").open("wb") as file:
+        file.truncate(10**12)
+    with pytest.raises(ToolFailed, match="a file may have 64000000"):
+        asyncio.run(deliver.run({"path": "big", "from_file": "big"}, setup.context))
+
+
+def test_a_model_is_shown_that_a_file_has_content() -> None:
+    """D6: an example without it would be followed; small models are asked for it."""
+    assert '"content": "<content>"' in syntax_instructions([deliver.spec])
+    (action,) = cast("list[dict[str, object]]", action_schema([deliver.spec], None, ends=False)["anyOf"])
+    assert action["required"] == ["action", "path", "content"]

@@ -2,7 +2,8 @@
 
 They are read from the conversation: the headers of the task, and the absolute path that was last
 mentioned and ends in NAME: a whole file name unless it starts with a dot or dash, and its later
-versions too (`report.v2.md` for `report.md`). Anything else in double braces stays as it is.
+versions too (`report.v2.md` for `report.md`). In a sandbox, where artifacts are named only,
+`{{delivery_dir}}` is ".". Anything else in double braces stays as it is.
 """
 
 import re
@@ -44,6 +45,8 @@ class Conversation:
         return value
 
     def _value(self, name: str) -> str:
+        if name == "delivery_dir" and not self._has(_DELIVERY_DIR) and self._has(_WORKSPACE):
+            return "."  # ./NAME is NAME
         if name == "delivery_dir":
             return self._last(_DELIVERY_DIR, name, "no message has a `[Shared delivery dir: ...]` header")
         if name == "workspace":
@@ -52,6 +55,9 @@ class Conversation:
         return self._last(
             _path_ending_in(file_name), name, f"no message names an absolute path ending in {file_name!r}"
         )
+
+    def _has(self, pattern: re.Pattern[str]) -> bool:
+        return any(pattern.search(text) for text in self.texts)
 
     def _last(self, pattern: re.Pattern[str], name: str, reason: str) -> str:
         for text in reversed(self.texts):

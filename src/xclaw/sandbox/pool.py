@@ -3,23 +3,20 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 
 from xclaw.contracts.errors import SandboxLost, SandboxUnavailable
 from xclaw.contracts.sandbox import (
-    BackendName,
     Probe,
     Sandbox,
     SandboxBackend,
-    SandboxCommand,
-    SandboxExit,
     SandboxSpec,
     WarmBackend,
     WarmSandbox,
 )
 from xclaw.sandbox.choosing import probed
+from xclaw.sandbox.lease import Lease
 from xclaw.sandbox.settings import SandboxSettings
 
 logger = logging.getLogger(__name__)
@@ -57,7 +54,7 @@ class SandboxPool:
         self._policy = settings.policy()
         self._free = settings.max_open
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._leases: dict[_Lease, None] = {}
+        self._leases: dict[Lease, None] = {}
         """The longest unused first."""
         self._parking = 0
         self._asking = asyncio.Lock()
@@ -75,7 +72,7 @@ class SandboxPool:
     async def open(self, spec: SandboxSpec) -> Sandbox:
         """The policy is the settings', whatever `spec` says. Raises `SandboxLost` once the pool is closed."""
         backend = await self._chosen()
-        lease = _Lease(self, backend.name, replace(spec, policy=self._policy))
+        lease = Lease(self, backend.name, replace(spec, policy=self._policy))
         await lease.begin()
         return lease
 
@@ -102,7 +99,7 @@ class SandboxPool:
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=1.0)
 
-    async def started(self, lease: "_Lease") -> Sandbox:
+    async def started(self, lease: Lease) -> Sandbox:
         """A sandbox for a lease that has none, once there is a place for it."""
         await self._place()
         try:
@@ -115,14 +112,14 @@ class SandboxPool:
         self._leases[lease] = None
         return sandbox
 
-    def used(self, lease: "_Lease") -> None:
+    def used(self, lease: Lease) -> None:
         """Nothing runs in it any more."""
         if lease in self._leases:
             self._leases[lease] = self._leases.pop(lease)
             if len(self._waiting) > self._parking:
                 self._park(lease)
 
-    def retire(self, lease: "_Lease", sandbox: Sandbox) -> asyncio.Task[None]:
+    def retire(self, lease: Lease, sandbox: Sandbox) -> asyncio.Task[None]:
         """End a sandbox that a run had, and give its place to the next."""
         self._leases.pop(lease, None)
         return self._later(self._retired(sandbox))
@@ -167,7 +164,7 @@ class SandboxPool:
                 return
         self._free += 1
 
-    def _park(self, lease: "_Lease") -> None:
+    def _park(self, lease: Lease) -> None:
         """End the sandbox of a run that goes on, for one that waits."""
         sandbox = lease.give_up()
         if sandbox is not None:
@@ -243,85 +240,3 @@ class SandboxPool:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             logger.error("a sandbox could not be ended", exc_info=task.exception())
-
-
-class _Lease:
-    """A run's `Sandbox`, whichever one is behind it."""
-
-    def __init__(self, pool: SandboxPool, backend: BackendName, spec: SandboxSpec) -> None:
-        self.spec = spec
-        self._pool = pool
-        self._backend: BackendName = backend
-        self._turn = asyncio.Lock()
-        self._sandbox: Sandbox | None = None
-        self._running = False
-        self._was_used = False
-        self.ended: asyncio.Task[None] | None = None
-        """The end of the last sandbox that was behind it."""
-        self._is_over = False
-
-    @property
-    def backend(self) -> BackendName:
-        return self._backend
-
-    @property
-    def is_idle(self) -> bool:
-        """It has been used and nothing runs in it: one that was just given out is about to be used."""
-        return self._sandbox is not None and self._was_used and not self._running
-
-    async def begin(self) -> None:
-        async with self._turn:
-            await self._start()
-
-    async def exec(self, command: SandboxCommand, output: Callable[[bytes], None]) -> SandboxExit:
-        async with self._in_use() as sandbox:
-            return await sandbox.exec(command, output)
-
-    async def put(self, path: str, content: bytes) -> None:
-        async with self._in_use() as sandbox:
-            await sandbox.put(path, content)
-
-    async def get(self, path: str, limit: int = 1_000_000) -> bytes:
-        async with self._in_use() as sandbox:
-            return await sandbox.get(path, limit)
-
-    async def close(self) -> None:
-        self.end()
-        if self.ended is not None:
-            await asyncio.shield(self.ended)
-
-    def end(self) -> None:
-        """Begin to end it."""
-        self._is_over = True
-        sandbox = self.give_up()
-        if sandbox is not None:
-            self.ended = self._pool.retire(self, sandbox)
-
-    def give_up(self) -> Sandbox | None:
-        """The sandbox behind it, which is the caller's to end."""
-        sandbox, self._sandbox = self._sandbox, None
-        return sandbox
-
-    async def _start(self) -> Sandbox:
-        sandbox = await self._pool.started(self)
-        if self._is_over:
-            await asyncio.shield(self._pool.retire(self, sandbox))
-            raise SandboxLost("it was closed")
-        self._sandbox = sandbox
-        return sandbox
-
-    @asynccontextmanager
-    async def _in_use(self) -> AsyncGenerator[Sandbox]:
-        async with self._turn:
-            if self._is_over:
-                raise SandboxLost("it was closed")
-            sandbox = self._sandbox or await self._start()
-            self._running = self._was_used = True
-            try:
-                yield sandbox
-            except SandboxLost:
-                self.end()
-                raise
-            finally:
-                self._running = False
-                self._pool.used(self)

@@ -8,7 +8,18 @@ import subprocess
 import sys
 from dataclasses import asdict
 
-from benchmarks import commands, context, forked, gateway, memory, overhead, recovery, stream, throughput
+from benchmarks import (
+    commands,
+    context,
+    forked,
+    gateway,
+    memory,
+    overhead,
+    recovery,
+    sandbox,
+    stream,
+    throughput,
+)
 from benchmarks.setting import Row, show
 
 ALL = {
@@ -21,6 +32,7 @@ ALL = {
     "gateway": gateway.main,
     "forked": forked.main,
     "commands": commands.main,
+    "sandbox": sandbox.main,
 }
 ALONE = "--alone"
 """Measure one benchmark in this process and print its rows as JSON."""

@@ -29,13 +29,14 @@ exit $code
 end it, and its end is the end of everything."""
 
 _FROM_HOST = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-_SETTINGS = (
-    "/etc/alternatives", "/etc/ca-certificates", "/etc/crypto-policies", "/etc/fonts", "/etc/ld.so.cache",
-    "/etc/localtime", "/etc/magic", "/etc/mime.types", "/etc/pki/ca-trust", "/etc/pki/tls/certs",
-    "/etc/pki/tls/cert.pem", "/etc/pki/tls/openssl.cnf", "/etc/ssl/cert.pem", "/etc/ssl/certs",
-    "/etc/ssl/openssl.cnf",
+_COPIED = (
+    "ld.so.cache", "localtime", "magic", "mime.types", "pki/tls/cert.pem", "pki/tls/openssl.cnf", "ssl/cert.pem",
+    "ssl/openssl.cnf",
 )  # fmt: skip
-"""Of the host's /etc, where they are. No names of users or hosts, no keys."""
+_SHOWN = (
+    "alternatives", "ca-certificates", "crypto-policies", "fonts", "pki/ca-trust", "pki/tls/certs", "ssl/certs",
+)  # fmt: skip
+"""Of the host's /etc, where they are: files and directories. No names of users or hosts, no keys."""
 _OWN_SETTINGS = {
     "passwd": f"{INSIDE_NAME}:x:{INSIDE_UID}:{INSIDE_UID}::/workspace:/bin/sh\n"
     "nobody:x:65534:65534::/nonexistent:/bin/false\n",
@@ -58,12 +59,32 @@ class Places:
     """Sources, and where they are inside."""
 
 
-def write_settings(directory: Path) -> None:
-    """The files of /etc that are the sandbox's own."""
+def write_settings(directory: Path, host: Path = Path("/etc")) -> None:
+    """Fill what is /etc inside: the sandbox's own files, copies, and where directories are bound to."""
+    directory.mkdir()
+    directory.chmod(0o755)
     for name, text in _OWN_SETTINGS.items():
-        path = directory / name
-        path.write_text(text)
-        path.chmod(0o644)
+        _write(directory / name, text.encode())
+    for name in _SHOWN:
+        if (host / name).is_dir():
+            _make(directory, name)
+    for name in _COPIED:
+        if (host / name).is_file():
+            _make(directory, str(Path(name).parent))
+            _write(directory / name, (host / name).read_bytes())
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    path.chmod(0o644)
+
+
+def _make(directory: Path, name: str) -> None:
+    """Directories that anybody may enter, whatever the umask."""
+    for part in Path(name).parts:
+        directory /= part
+        directory.mkdir(exist_ok=True)
+        directory.chmod(0o755)
 
 
 def arguments(places: Places, environment: Sequence[tuple[str, str]], *, shares_network: bool) -> list[str]:
@@ -77,12 +98,9 @@ def arguments(places: Places, environment: Sequence[tuple[str, str]], *, shares_
         words.append("--share-net")
     for name, value in environment:
         words += ["--setenv", name, value]
-    words += _programs()
-    words += ["--perms", "0755", "--dir", "/etc", "--perms", "0755", "--dir", "/etc/ssl"]
-    for name in _OWN_SETTINGS:
-        words += ["--ro-bind", f"{places.settings}/{name}", f"/etc/{name}"]
-    for path in _SETTINGS:
-        words += ["--ro-bind-try", path, path]
+    words += [*_programs(), "--ro-bind", places.settings, "/etc"]
+    for name in _SHOWN:
+        words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     words += [
         "--proc",
         "/proc",

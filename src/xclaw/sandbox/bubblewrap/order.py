@@ -88,8 +88,6 @@ def prepare(order: Order, handing: int) -> Place:
     group = make_group(order.text("name"), _bounds(order))
     (home / GROUPS_FILE).write_text("\n".join(group.paths))
     settings = home / "etc"
-    settings.mkdir(mode=0o755)
-    settings.chmod(0o755)
     write_settings(settings)
     temporary = home / "tmp"
     temporary.mkdir(mode=0o700)

@@ -1,6 +1,8 @@
 """Recall on a small labelled set, English and Chinese (SPEC I1, I4)."""
 
 import os
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -77,3 +79,19 @@ def test_loading_the_embedder_leaves_the_environment_as_it_was(monkeypatch: pyte
         assert embedder is not None
         assert len(embedder.query("x")) == 2 * 384
         assert os.environ.get("OMP_NUM_THREADS") == before
+
+
+@with_embedder
+def test_letters_that_become_many_do_not_end_the_process() -> None:
+    """I4, B04's kind: the engine normalises them into memory that is too small; any note or document that
+    holds a line of them would end whoever compares it."""
+    program = (
+        "from xclaw.memory.meaning import embedder_of\n"
+        "embedder = embedder_of('auto')\n"
+        "for text in ('\\ufdfa' * 300, '\\ufdfb' * 300, '\\ud800\\0'):\n"
+        "    embedder.query(text), embedder.passages([text])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

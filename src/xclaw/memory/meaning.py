@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Literal, Protocol, Self, cast
 
+from xclaw.contracts.unicode_forms import normal_form
+
 MAX_CHARACTERS = 2_000
 """Of one text; the model reads about 500 tokens at once."""
 _UNRELATED, _SAME = 0.18, 0.55
@@ -166,7 +168,10 @@ def embedder_of(meaning: Literal["auto", "off"], threads: int = 1) -> Embedder |
 
 
 def _readable(text: str) -> str:
-    return text[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8").replace("\0", " ") or " "
+    """What the engine can be given. It puts compatibility forms right itself, but into memory that is too
+    small for what some letters become (U+FDFA: eighteen), so there must be none left."""
+    kept = text[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
+    return normal_form("NFKC", kept)[:MAX_CHARACTERS] or " "
 
 
 def _language(text: str) -> int:

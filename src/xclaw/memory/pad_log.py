@@ -12,6 +12,7 @@ import msgspec
 
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.memory import PadEntry
+from xclaw.contracts.unicode_forms import normal_form
 
 MAX_NAME_CHARACTERS = 100
 
@@ -75,7 +76,7 @@ def encoded(line: Line) -> bytes:
 
 def entry_name(written: str) -> str:
     """The name as it is kept. It is a label and never a path. Raises `UsageError`."""
-    name = unicodedata.normalize("NFC", written).strip().strip("`\"'").strip()
+    name = normal_form("NFC", written).strip().strip("`\"'").strip()
     if not name or len(name) > MAX_NAME_CHARACTERS:
         raise UsageError(
             f"the name of a scratchpad entry has 1 to {MAX_NAME_CHARACTERS} characters, for example plan.md; "

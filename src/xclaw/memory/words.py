@@ -5,8 +5,9 @@ the words, so that another cut of the same text still meets it.
 """
 
 import re
-import unicodedata
 from dataclasses import dataclass
+
+from xclaw.contracts.unicode_forms import normal_form
 
 QUERY_CHARACTERS = 1_000
 MAX_TERMS = 160
@@ -43,7 +44,7 @@ def storable(text: str) -> str:
 
 def plain(text: str) -> str:
     """With compatibility forms folded: full-width letters and the like."""
-    return unicodedata.normalize("NFKC", storable(text))
+    return normal_form("NFKC", storable(text))
 
 
 def words_of(text: str) -> list[str]:

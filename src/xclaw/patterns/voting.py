@@ -1,11 +1,11 @@
 """Votes in a debate: asked for as a last line, counted, with who disagreed."""
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from xclaw.contracts.errors import ToolFailed
+from xclaw.contracts.unicode_forms import normal_form
 from xclaw.patterns.arguments import as_list, list_of_names, shown
 
 MAX_OPTIONS = 20
@@ -110,5 +110,5 @@ def agree(ballot: Ballot | None, answers: Iterable[str]) -> bool:
 
 def _fold(text: str) -> str:
     """Case, width, punctuation and spacing do not make another answer."""
-    plain = unicodedata.normalize("NFKC", text).casefold()
+    plain = normal_form("NFKC", text).casefold()
     return " ".join(re.sub(r"[^\w+#]+", " ", plain).split())

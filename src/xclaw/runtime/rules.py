@@ -4,7 +4,6 @@ denies widely."""
 import fnmatch
 import os
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 from xclaw.agents.names import agent_key
 from xclaw.agents.tool_names import COUNTERPARTS as AGENT_FILES
 from xclaw.contracts.permissions import RULE_CHARS, Kind, Rule, parse_rule
+from xclaw.contracts.unicode_forms import normal_form
 from xclaw.contracts.workspaces import Workspace
 from xclaw.loop.json_blocks import encode_json
 from xclaw.runtime.shell_commands import Simple, split_command, spoken_of
@@ -149,7 +149,7 @@ def _fits(kind: Kind, pattern: str, call: Call) -> bool:
 
 def _fits_agent(pattern: str, name: str) -> bool:
     """By the name as it is understood: "Coder" and "@coder" are handed the same work as "coder"."""
-    folded = unicodedata.normalize("NFKC", pattern).casefold()
+    folded = normal_form("NFKC", pattern).casefold()
     return _glob(pattern, name) or _glob(re.sub(r"[\s_-]+", " ", folded.strip()), agent_key(name))
 
 
@@ -209,7 +209,7 @@ def _resolved(path: str, directory: str) -> str:
 
 
 def _normal(path: str) -> str:
-    return unicodedata.normalize("NFC", path)
+    return normal_form("NFC", path)
 
 
 def _text(value: object) -> str:

@@ -5,6 +5,7 @@ import re
 import unicodedata
 
 from xclaw.contracts.errors import ToolFailed, UsageError
+from xclaw.contracts.unicode_forms import normal_form
 from xclaw.workspaces.settings import PathRules
 
 MAX_PATH_CHARACTERS = 4096
@@ -53,11 +54,11 @@ def _slug(name: str) -> str:
 
 def folded(name: str) -> str:
     """Equal for names that some file system takes for the same one."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+    return normal_form("NFC", normal_form("NFC", name).casefold())
 
 
 def composed(name: str) -> str:
-    return unicodedata.normalize("NFC", name)
+    return normal_form("NFC", name)
 
 
 def split_path(path: str, rules: PathRules) -> tuple[bool, tuple[str, ...]]:

@@ -11,7 +11,7 @@ UNITS = [
     "a", " ", "\n", "@", "的", "审查", ",", "。", "/", ".", "_", "\u200b", "ﷺ", "😀", "“", '"a ', "'a ", "```", "```a", "```\n", "~~~\n",
     "` `` ", "review ", "and ", "quickly ", "don't ", "the read and write ", "帮我审查,然后写文档、", "please review and then write a README, ",
     "@coder ", "a@b.", "aB", "a(", "<a", "1. ", "    x\n", "a=b\n", "diff --git a b\n+x\n", "SELECT x ", "Error", "Traceback (most recent call last)\n",
-    "```\nabc\n```js x\n", "review\n", "审查。", "写一个的", "把", "\ufffc\ufffb", "\x00", "e\u0301", "->", "https://", "a-b-", "(((", "- write\n",
+    "```\nabc\n```js x\n", "review\n", "审查。", "写一个的", "把", "\ufffc\ufffb", "\x00", "e\u0301", "\u0301\u0316", "->", "https://", "a-b-", "(((", "- write\n",
     "审查后", "后", "改得更", "把它改快一点", "I need it reviewed ", "this needs ", "can this be ", "① 审查", "once you have ", "review needed ", "revew ", "O(n ",
 ]  # fmt: skip
 LIMIT_S = 0.2

@@ -1,10 +1,10 @@
 """Which agent a router model's answer names: exactly one of those that there are, or none."""
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from xclaw.contracts.unicode_forms import normal_form
 from xclaw.gateway.routing.lexicon import Terms, tokens_of
 from xclaw.loop.json_blocks import Block, BlockReader
 
@@ -55,4 +55,4 @@ def _in_prose(text: str, labels: Sequence[str]) -> Named:
 
 
 def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold().strip()
+    return normal_form("NFKC", text).casefold().strip()

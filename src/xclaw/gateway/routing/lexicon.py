@@ -1,10 +1,10 @@
 """The words that rules are made of, found in text: the longest term first, Latin words as a whole."""
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from xclaw.contracts.unicode_forms import normal_form
 from xclaw.gateway.routing.own_text import CODE, QUOTED
 
 _TOKEN = re.compile(
@@ -38,7 +38,7 @@ class Folding:
 
     def fold(self, text: str) -> str:
         """`text` in lower case, half width and simplified characters."""
-        folded = unicodedata.normalize("NFKC", text).casefold().translate(self.characters)
+        folded = normal_form("NFKC", text).casefold().translate(self.characters)
         for regional, usual in self.words:
             folded = folded.replace(regional, usual)
         return folded

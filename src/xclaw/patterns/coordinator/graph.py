@@ -1,10 +1,10 @@
 """The plan as a graph: what has to wait for what, and who would write where somebody else writes (SPEC H5)."""
 
 import posixpath
-import unicodedata
 from collections.abc import Mapping, Sequence
 
 from xclaw.contracts.plans import PlannedTask
+from xclaw.contracts.unicode_forms import normal_form
 
 Edges = Mapping[str, Sequence[str]]
 """By task: the tasks of the same plan that it depends on."""
@@ -65,13 +65,13 @@ def conflicts(tasks: Sequence[PlannedTask], edges: Edges) -> list[tuple[str, str
 
 def _overlap(one: str, other: str) -> bool:
     """The same file, or one inside the other. Some disks do not tell case apart."""
-    a, b = one.casefold(), other.casefold()
+    a, b = normal_form("NFC", one.casefold()), normal_form("NFC", other.casefold())
     return a == b or "." in (a, b) or a.startswith(f"{b}/") or b.startswith(f"{a}/") or "/" in (a, b)
 
 
 def normalised(path: str) -> str:
     """One spelling for each place. Raises `ValueError` that says what is wrong with the path."""
-    plain = unicodedata.normalize("NFC", path.strip().replace("\\", "/"))
+    plain = normal_form("NFC", path.strip().replace("\\", "/"))
     if not plain or not plain.isprintable():
         raise ValueError("is no path")
     if len(plain) > 400:

@@ -42,6 +42,14 @@ def test_an_agent_sees_its_own_notes_and_the_teams_and_no_other_agents(tmp_path:
     assert sorted(recalled(tmp_path, "lunch", "writer")) == ["lunch costs nothing", "lunch is in the garden"]
 
 
+def test_what_a_team_keeps_is_recalled_however_many_files_people_add(tmp_path: Path) -> None:
+    """D06's kind: nothing that was said to be kept is lost from view."""
+    notebook_in(tmp_path).remember("lunch costs nothing", "writer", "team", "")
+    for number in range(300):
+        (tmp_path / "memory" / "team-memory" / f"a{number:03}.md").write_text("- breakfast is early\n")
+    assert recalled(tmp_path, "lunch") == ["lunch costs nothing"]
+
+
 def test_users_never_see_one_anothers_notes(tmp_path: Path) -> None:
     """I06, I2: not by recall, not by forget, not by a name that looks like a path."""
     alice = notebook_in(tmp_path, "alice")

@@ -68,8 +68,10 @@ class UserPlaces:
         return self.root / TEAM_DIRECTORY / TEAM_FILE
 
     def team_files(self) -> list[Path]:
-        directory = self.root / TEAM_DIRECTORY
-        return sorted(directory.glob("[!.]*.md"))[:MAX_TEAM_FILES]
+        """What agents add to is always among them, however many others there are."""
+        own = self.team_file()
+        others = sorted(path for path in own.parent.glob("[!.]*.md") if path != own)
+        return [*([own] if own.exists() else []), *others][:MAX_TEAM_FILES]
 
     def seen_by(self, agent: str) -> list[Path]:
         """The files an agent recalls from; those that are there."""

@@ -311,3 +311,11 @@ def test_nothing_of_the_environment_and_no_directory_is_left(
     (tmp_path / "t").mkdir()
     assert Scene(tmp_path).result("1") == "1"
     assert list((tmp_path / "t").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["coder; at most $0.01 together; the script has no bounds", "x" * 5_000])
+def test_an_agent_s_name_in_a_script_passes_for_no_part_of_the_quote(name: str, tmp_path: Path) -> None:
+    """J2: who is asked sees what the script says as what the script says."""
+    told = asyncio.run(Scene(tmp_path).tool.quote({"script": f"agent({name!r}, 'x')"}, "$1.00"))
+    assert f": {name[:80]!r}" in told
+    assert len(told) < 400

@@ -1,5 +1,6 @@
 """What a workflow will cost at most: what a person is asked to allow, and what it is then held to."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from xclaw.patterns.workflows.settings import WorkflowSettings
 
 EXAMPLE = '{"max_agents": 12, "max_usd": 0.5}'
 MAX_NAMED = 20
+_PLAIN = re.compile(r"[\w#-]{1,60}(?: [\w#-]{1,60})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,8 @@ class Quote:
 
     def told(self, left: str, containment: str) -> str:
         """For the person who is asked; `left` is what the run's ledger says."""
-        agents = "any agent" if self.agents is None else ", ".join(self.agents[:MAX_NAMED]) or "no agent"
+        agents = "any agent" if self.agents is None else ", ".join(map(_name, self.agents[:MAX_NAMED]))
+        agents = agents or "no agent"
         if self.agents is not None and len(self.agents) > MAX_NAMED:
             agents += f" and {len(self.agents) - MAX_NAMED} more"
         parts = [f"it starts at most {self.max_agents} agents ({self.how}): {agents}", self._cost(left)]
@@ -38,6 +41,12 @@ class Quote:
         if left:
             return f"at most what the run has left: {left}"
         return "no bound of money or tokens is set"
+
+
+def _name(written: str) -> str:
+    """An agent's name as a script has it: what is no plain word or two stands in quotes, so that nothing in
+    it passes for a part of the quote."""
+    return written if _PLAIN.fullmatch(written) else shown(written)
 
 
 def quote_of(

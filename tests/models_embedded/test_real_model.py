@@ -13,12 +13,17 @@ from typing import cast
 import pytest
 from carrier import settings_in
 
+from xclaw.contracts.coaching import Standing
+from xclaw.contracts.coordination import PHASE_TOOLS
 from xclaw.contracts.errors import ModelError
 from xclaw.contracts.messages import AssistantMessage, ChatMessage, UserMessage
 from xclaw.contracts.models import Attempt, ModelRequest
 from xclaw.loop.dialects import JsonDialect
 from xclaw.loop.finish import RESULT_SCHEMA
+from xclaw.loop.schema_checks import violations
 from xclaw.models.embedded.model import LocalModel
+from xclaw.models.embedded.phase_schema import phase_schema
+from xclaw.models.embedded.phase_shots import coordinator_brief, coordinator_shots
 from xclaw.models.embedded.schema import action_schema
 from xclaw.models.embedded.shots import orchestrator_brief, orchestrator_shots, worker_brief, worker_shots
 from xclaw.models.embedded.weights import status
@@ -122,6 +127,19 @@ def test_a_worker_delivers_a_file_and_then_ends_with_the_result_form(model: Loca
             history += [AssistantMessage(json.dumps(last)), UserMessage(output, "runtime")]
             last = await say(model, brief, history, schema)
         assert (last["action"], last["status"], last["artifact_pointers"]) == ("result", "success", {})
+
+    run(model, main)
+
+
+@pytest.mark.parametrize("tool", PHASE_TOOLS)
+def test_each_step_of_a_coordinator_gets_a_reply_that_its_schema_allows(model: LocalModel, tool: str) -> None:
+    async def main() -> None:
+        schema = phase_schema(Standing("x", offered=(tool,)), list(AGENTS))
+        request = f"Write slug.py with slugify(text), and make sure that it works. (Next: call {tool}.)"
+        history: list[ChatMessage] = [*coordinator_shots, UserMessage(request)]
+        reply = await say(model, coordinator_brief(AGENTS), history, schema)
+        assert reply["action"] == tool
+        assert not violations(reply, schema)
 
     run(model, main)
 

@@ -39,7 +39,7 @@ def command_schema(command: str) -> dict[str, object]:
 def _plan(agents: Sequence[str]) -> dict[str, object]:
     """In which a task can depend on earlier ones only: no plan can go round in a circle."""
     tasks = [_planned(agents, position) for position in range(len(_IDS))]
-    return {"type": "array", "prefixItems": tasks, "items": False, "minItems": 1, "maxItems": len(tasks)}
+    return {"type": "array", "prefixItems": tasks, "minItems": 1, "maxItems": len(tasks)}
 
 
 def _planned(agents: Sequence[str], position: int) -> dict[str, object]:

@@ -27,6 +27,7 @@ from xclaw.cli.options import (
 from xclaw.cli.stored_options import KnowledgeOptions, MemoryOptions, ScratchpadOptions
 from xclaw.cli.streams import prepare_streams
 from xclaw.cli.workflow_options import WorkflowOptions
+from xclaw.cli.worktrees_options import WorktreesOptions
 
 app = typer.Typer(
     name="xclaw",
@@ -274,6 +275,13 @@ def _memory(options: MemoryOptions) -> None:
     _end(lambda: show_memory(options), _report(options.as_json))
 
 
+def _worktrees(options: WorktreesOptions) -> None:
+    """List private trees of your projects, or show, publish or remove one."""
+    from xclaw.cli.worktrees import worktrees
+
+    _end(lambda: worktrees(options), _report(options.as_json))
+
+
 def _scratchpad(options: ScratchpadOptions) -> None:
     """Show what the agents of a conversation share outside their context windows."""
     from xclaw.cli.scratchpad import show_scratchpad
@@ -289,6 +297,7 @@ def _kb(options: KnowledgeOptions) -> None:
 
 
 app.command("memory")(takes(MemoryOptions, _memory))
+app.command("worktrees")(takes(WorktreesOptions, _worktrees))
 app.command("scratchpad")(takes(ScratchpadOptions, _scratchpad))
 app.command("kb")(takes(KnowledgeOptions, _kb))
 

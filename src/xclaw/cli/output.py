@@ -118,6 +118,8 @@ def result_json(
         form["summary_data"] = result.summary_data
     if result.reason or not result.succeeded:
         form["reason"] = result.reason or result.outcome
+    if result.branch:
+        form["branch"] = result.branch
     if scripted:
         form["scripted"] = True
     return form

@@ -11,10 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from xclaw.cli.phases import check_text, phase_short, phase_text
+from xclaw.cli.project_lines import noted_text
 from xclaw.cli.questions import approval_line
 from xclaw.cli.speakers import COORDINATION, Speaker, Speakers, chosen_text, failure_text, sandbox_text
 from xclaw.cli.text import money, one_line, printable, seconds, tokens
-from xclaw.cli.workflow_lines import workflow_text
 from xclaw.contracts.events import (
     Address,
     ApprovalAnswered,
@@ -31,6 +31,7 @@ from xclaw.contracts.events import (
     ToolCallStarted,
     Warned,
 )
+from xclaw.contracts.projects import ProjectMerged
 from xclaw.contracts.results import SUCCESSFUL, Result
 from xclaw.contracts.workflows import WorkflowNoted
 
@@ -91,8 +92,8 @@ class LiveRenderer:
                 speaker.doing = ""
             case PhaseChanged():
                 self._phase(speaker, event)
-            case WorkflowNoted():
-                self._print(Text(f"{speaker.label} {workflow_text(event)}".strip(), style="dim"))
+            case WorkflowNoted() | ProjectMerged():
+                self._print(Text(f"{speaker.label} {noted_text(event)}".strip(), style="dim"))
             case RunStarted() | RunEnded() | ArtifactDelivered() | Warned():
                 self._milestone(speaker, event, entry.at)
             case ApprovalAsked() | ApprovalAnswered():

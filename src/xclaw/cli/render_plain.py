@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 
 from xclaw.cli.output import Lines
 from xclaw.cli.phases import check_text, phase_text
+from xclaw.cli.project_lines import noted_text
 from xclaw.cli.questions import approval_line
 from xclaw.cli.speakers import COORDINATION, Speaker, Speakers, chosen_text, failure_text, sandbox_text
 from xclaw.cli.text import one_line, printable, unfinished_sequence
-from xclaw.cli.workflow_lines import workflow_text
 from xclaw.contracts.events import (
     Address,
     ApprovalAnswered,
@@ -23,6 +23,7 @@ from xclaw.contracts.events import (
     ToolCallStarted,
     Warned,
 )
+from xclaw.contracts.projects import ProjectMerged
 from xclaw.contracts.results import SUCCESSFUL, Result
 from xclaw.contracts.workflows import WorkflowNoted
 
@@ -75,8 +76,8 @@ class PlainRenderer:
                 self._retract(speaker, event)
             case ToolCallStarted() if event.name not in COORDINATION:
                 self._note(speaker, f"> {event.name} {one_line(event.arguments)}")
-            case WorkflowNoted():
-                self._note(speaker, workflow_text(event))
+            case WorkflowNoted() | ProjectMerged():
+                self._note(speaker, noted_text(event))
             case ArtifactDelivered() | ApprovalAsked() | ApprovalAnswered() | PhaseChanged() | Warned():
                 for line in _remarks(event):
                     self._note(speaker, line)

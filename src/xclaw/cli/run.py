@@ -129,6 +129,7 @@ async def shown_run(
     `before` is what happened in its tree before this process took it up.
     """
     from xclaw.cli.asking import HeldWatcher, asking, somebody_is_there
+    from xclaw.cli.project_lines import project_lines
     from xclaw.cli.watching import followed, watcher_for
 
     asks = shown.output_format == "text" and somebody_is_there()
@@ -139,6 +140,9 @@ async def shown_run(
     watcher.finish(result)
     entries = await app.journal.read_tree(handle.root_id)
     _print_result(result, shown.session_id or handle.session_id, handle.root_id, entries, shown)
+    if shown.output_format == "text":
+        for line in await project_lines(app, entries, result):
+            complain(line)
     return READER_GONE if watcher.closed else exit_code_of(result.outcome)
 
 

@@ -282,11 +282,16 @@ def test_binary_files_come_back_in_the_patch(tmp_path: Path) -> None:
 def test_trees_that_there_are_can_be_listed(tmp_path: Path) -> None:
     play = Play(tmp_path)
     play.commit(1, {"a.txt": "1\n"})
-    gone = play.commit(2, {"b.txt": "2\n"})
-    gone.remove()
-    (listed,) = projects(tmp_path).trees()
-    assert (listed.record.branch, listed.record.project) == ("xclaw/111111", str(play.repository.directory))
-    assert [commit.message for commit in listed.commits] == ["change 1"]
+    gone, empty = play.commit(2, {"b.txt": "2\n"}), play.tree(3)
+    assert gone.remove()
+    assert empty.remove()
+    listed = projects(tmp_path).trees()
+    assert [(each.record.branch, each.is_there) for each in listed] == [
+        ("xclaw/111111", True),
+        ("xclaw/222222", False),
+    ]
+    assert [commit.message for commit in listed[0].commits] == ["change 1"]
+    assert listed[0].record.project == play.project
 
 
 def test_a_shallow_clone_takes_a_branch(tmp_path: Path) -> None:

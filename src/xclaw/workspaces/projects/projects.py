@@ -89,7 +89,7 @@ class LocalProjects:
             record = records.get(run_id)
             if record is None:
                 branch = _free_branch(writer, run_id, task_id)
-                record = TreeRecord(run_id, branch, "", project.base, project.base, project.directory)
+                record = TreeRecord(run_id, branch, "", project.base, project)
                 records.put(record)
                 writer.point(f"{BRANCHES}{branch}", project.base)
             return record.branch
@@ -104,7 +104,7 @@ class LocalProjects:
             if record is None or not record.directory:
                 start = writer.known(onto or project.base)
                 branch = record.branch if record else _free_branch(writer, run_id, task_id)
-                record = TreeRecord(run_id, branch, directory, start, project.base, project.directory)
+                record = TreeRecord(run_id, branch, directory, start, project)
                 records.put(record)
                 writer.point(f"{BRANCHES}{branch}", start)
         return self._tree(shadow, record)
@@ -154,7 +154,7 @@ class LocalProjects:
         return [listed for listed in found if listed.is_there or listed.commits]
 
     def tree(self, record: TreeRecord) -> PrivateTree:
-        return self._tree(self._shadow(record.project), record)
+        return self._tree(self._shadow(record.project.directory), record)
 
     def close(self) -> None:
         """Let go of the snapshots: what nobody else uses may be removed."""

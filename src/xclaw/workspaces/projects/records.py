@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from xclaw.contracts.projects import Project
+
 
 @dataclass(frozen=True, slots=True)
 class TreeRecord:
@@ -17,10 +19,7 @@ class TreeRecord:
     directory: str
     start: str
     """The commit that it began at."""
-    base: str
-    """The snapshot."""
-    project: str
-    """The user's directory."""
+    project: Project
 
 
 class Records:
@@ -49,6 +48,3 @@ class Records:
             file.flush()
             os.fsync(file.fileno())
         new.rename(self._directory / f"{record.run_id}.json")
-
-    def drop(self, run_id: str) -> None:
-        (self._directory / f"{run_id}.json").unlink(missing_ok=True)

@@ -82,10 +82,13 @@ class PrivateTree:
     def patch(self) -> bytes:
         return patch(self._shadow, self._record.start, self.tip)
 
-    def remove(self) -> bool:
+    def remove(self, *, force: bool = False) -> bool:
+        """`force`: also what is not committed."""
         place = Path(self.directory)
         with self._shadow.locked() as shadow:
-            if place.is_dir() and not place.is_symlink():
+            if force:
+                remove_tree(place)
+            elif place.is_dir() and not place.is_symlink():
                 tip = self.tip
                 before = shadow.files(tip)
                 with self._opened() as tree, writing(object_id for _, object_id in before.values()) as made:

@@ -1,0 +1,88 @@
+"""What the end of a run says of the user's project: the branch, its commits, and how to take them."""
+
+import asyncio
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xclaw.cli.text import one_line, printable
+from xclaw.cli.workflow_lines import workflow_text
+from xclaw.contracts.errors import ToolFailed, UsageError
+from xclaw.contracts.projects import Commit, Project, ProjectMerged
+from xclaw.contracts.workflows import WorkflowNoted
+
+if TYPE_CHECKING:
+    from xclaw.app import App
+    from xclaw.contracts.events import Entry
+    from xclaw.contracts.results import Result
+
+MAX_COMMITS = 20
+_FILES = 4
+
+
+async def project_lines(app: "App", entries: Sequence["Entry"], result: "Result") -> list[str]:
+    """Nothing for a run without a project."""
+    from xclaw.contracts.events import RunStarted
+
+    root = [entry for entry in entries if not entry.address.parent_id]
+    project = next((e.event.project for e in reversed(root) if isinstance(e.event, RunStarted)), None)
+    if project is None:
+        return []
+    merged = next((e.event for e in reversed(root) if isinstance(e.event, ProjectMerged)), None)
+    lines = [f"not seen by workers: {printable(note)}" for note in project.notes]
+    if merged is None or merged.merged.commit == project.base:
+        return [*lines, f"no changes to {printable(project.directory)}"]
+    try:
+        commits = await asyncio.to_thread(app.projects.log, project, merged.merged.branch)
+    except (UsageError, ToolFailed):
+        commits = []
+    patches = [pointer.path for name, pointer in result.pointers.items() if name == "changes.patch"]
+    return [
+        *lines,
+        *_branch_lines(project, merged.published, commits),
+        *_taking(project, merged.published, patches),
+    ]
+
+
+def commit_line(commit: Commit) -> str:
+    files = ", ".join(one_line(path, 60) for path in commit.files[:_FILES])
+    more = f" and {len(commit.files) - _FILES} more" if len(commit.files) > _FILES else ""
+    shown = f" ({files}{more})" if files else ""
+    return f"  {commit.id[:10]} {one_line(commit.message, 72)}{shown}"
+
+
+def _branch_lines(project: Project, branch: str, commits: Sequence[Commit]) -> list[str]:
+    where = f"branch {branch}" if branch else "changes"
+    more = [f"  and {len(commits) - MAX_COMMITS} more"] if len(commits) > MAX_COMMITS else []
+    head = f"{where} of {printable(project.directory)}, your files are as they were:"
+    return [head, *(commit_line(commit) for commit in commits[:MAX_COMMITS]), *more]
+
+
+def _taking(project: Project, branch: str, patches: Sequence[str]) -> list[str]:
+    directory = shlex.quote(project.directory)
+    patch = shlex.quote(patches[-1]) if patches else ""
+    applied = (
+        f"git -C {directory} apply {patch}"
+        if project.kind == "git"
+        else f"patch -p1 -d {directory} < {patch}"
+    )
+    lines: list[str] = []
+    if branch and not project.dirty:
+        lines.append(f"take them: git -C {directory} merge {branch}")
+    if branch and project.dirty:
+        lines.append(
+            f"your uncommitted changes are the branch's first commit; once they are committed: git merge {branch}"
+        )
+    if patch:
+        lines.append(f"{'or as they are' if lines else 'take them'}: {applied}")
+    return lines
+
+
+def noted_text(event: WorkflowNoted | ProjectMerged) -> str:
+    """What a script noted, or what was merged while the run goes on, on one line."""
+    if isinstance(event, WorkflowNoted):
+        return workflow_text(event)
+    merged = event.merged
+    parts = [f"merged {', '.join(merged.taken)}"] if merged.taken else []
+    parts += [f"{each.branch} conflicts in {', '.join(each.files[:_FILES])}" for each in merged.conflicts]
+    return one_line("; ".join(parts) or "nothing to merge", 300)

@@ -62,6 +62,43 @@ def test_a_forked_worker_has_a_sandbox_of_its_own(tmp_path: Path) -> None:
     with_app(settings_of(tmp_path, script), scenario)
 
 
+def test_what_a_forked_worker_hands_out_is_sandboxed_too(tmp_path: Path) -> None:
+    """F3, G3: the runtime checks that such a run is what it would have made of it, paths and all."""
+    agents = tmp_path / "agents"
+    agents.mkdir(parents=True)
+    tools = "tools: delegate, deliver, shell"
+    (agents / "forker.md").write_text(FORKED.replace("isolation: forked", f"isolation: forked\n{tools}"))
+    script: Script = [
+        handing_out(("forker", TASK)),
+        full_worker(
+            "forker",
+            call("deliver", path="given.txt", content="given"),
+            call(
+                "delegate",
+                agent="reviewer",
+                task="Review the file that you are given.",
+                inputs=["{{pointer:given.txt}}"],
+            ),
+            shell("ls /input"),
+        ),
+        full_worker(
+            "reviewer", shell("cat /input/given.txt"), call("deliver", path="review.md", content="good")
+        ),
+    ]
+
+    async def scenario(app: App) -> None:
+        seen = await ask(app, "go")
+        reviewer = next(event for event in seen.events(RunStarted) if event.agent == "reviewer")
+        assert "[Input artifacts: /input/given.txt]" in reviewer.input
+        assert reviewer.sandbox == "bubblewrap"
+        read, listed = outputs(seen)
+        assert read.content == "given\n[exit code 0]"
+        assert listed.content == "review.md\n[exit code 0]"
+        assert [event.result.outcome for event in seen.events(ChildEnded)] == ["success", "success"]
+
+    with_app(settings_of(tmp_path, script), scenario)
+
+
 def test_the_sandbox_of_a_forked_worker_dies_with_it(tmp_path: Path) -> None:
     """F3, G3: after `kill -9` of the worker in the middle of a command."""
     _with_forker(tmp_path)

@@ -1,6 +1,7 @@
 """The sandbox of each run (SPEC F3): started at the first call that needs it, gone when the run has ended."""
 
 import asyncio
+import logging
 from typing import cast
 
 from xclaw.contracts.errors import SandboxLost, SandboxUnavailable, UsageError
@@ -8,6 +9,10 @@ from xclaw.contracts.events import RunStarted
 from xclaw.contracts.sandbox import STRONGEST_FIRST, BackendName, Mount, Sandbox, Sandboxes, SandboxSpec
 from xclaw.contracts.workspaces import Workspace
 
+logger = logging.getLogger(__name__)
+
+CLOSE_S = 20.0
+"""How long a run's end waits for its sandbox. What is not gone by then goes on ending by itself."""
 UNCONTAINED = ("", "host")
 """What keeps commands in where nothing does: no sandbox, and one that only calls itself so."""
 
@@ -43,13 +48,18 @@ class RunSandbox:
             return self._sandbox
 
     async def close(self) -> None:
-        """Safe to repeat. Never raises: whatever is wrong with the sandbox, the run has its ending."""
+        """In bounded time. Safe to repeat. Never raises: whatever is wrong with the sandbox, the run has its
+        ending."""
         self._closed = True
-        async with self._opening:
-            sandbox, self._sandbox = self._sandbox, None
-        if sandbox is not None:
-            await sandbox.close()
-        await asyncio.to_thread(self._workspace.release)
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                async with self._opening:
+                    sandbox, self._sandbox = self._sandbox, None
+                if sandbox is not None:
+                    await sandbox.close()
+            await asyncio.to_thread(self._workspace.release)
+        except Exception:
+            logger.exception("the sandbox of task %s did not end as it should", self._task_id)
 
 
 async def backend_of(sandboxes: Sandboxes | None) -> BackendName | None:

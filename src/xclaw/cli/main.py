@@ -24,6 +24,7 @@ from xclaw.cli.options import (
     WorkspaceDir,
     takes,
 )
+from xclaw.cli.sandbox_options import SandboxOptions
 from xclaw.cli.stored_options import KnowledgeOptions, MemoryOptions, ScratchpadOptions
 from xclaw.cli.streams import prepare_streams
 from xclaw.cli.workflow_options import WorkflowOptions
@@ -122,6 +123,13 @@ def _token(options: TokenOptions) -> None:
     _end(lambda: manage_tokens(options), _report(options.as_json))
 
 
+def _sandbox(options: SandboxOptions) -> None:
+    """What commands can be kept in by on this machine; build the image of virtual machines."""
+    from xclaw.cli.sandbox import sandbox
+
+    _end(lambda: sandbox(options), _report(options.as_json))
+
+
 def _approve(options: ApproveOptions) -> None:
     """List what agents ask to do, or answer one; without an option that is a yes, once."""
     from xclaw.cli.approve import approve
@@ -139,6 +147,7 @@ app.command("serve")(takes(ServeOptions, _serve))
 app.command("sessions")(takes(SessionsOptions, _sessions))
 app.command("team")(takes(TeamOptions, _team))
 app.command("token")(takes(TokenOptions, _token))
+app.command("sandbox")(takes(SandboxOptions, _sandbox))
 app.command("approve")(takes(ApproveOptions, _approve))
 
 

@@ -1,5 +1,6 @@
 """What podman is told: the container of one command."""
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,22 @@ from xclaw.sandbox.bubblewrap.arguments import FIRST
 LABEL = "xclaw-sandbox"
 RUNTIME = ("--runtime", "runc", "--cgroup-manager", "cgroupfs")
 """The default runtime refuses machines that have both kinds of control groups."""
+USERS = ("passwd", "group")
 _OPEN_FILES = 1_024
+_MASKED = ("/sys", "/run", "/etc/resolv.conf", "/etc/hostname")
+"""What podman puts there, and nobody needs."""
+_FILTERED = """
+import base64, ctypes, os, sys
+code = base64.b64decode(sys.argv[1])
+held = ctypes.create_string_buffer(code, len(code))
+class Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
+program = Program(len(code) // 8, ctypes.addressof(held))
+if ctypes.CDLL(None).prctl(22, 2, ctypes.byref(program), 0, 0) != 0:
+    sys.exit("the filter of system calls is refused")
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+"""The first program: it puts the same filter on as other sandboxes have, beside podman's own."""
 _MORE_S = 30
 """How long after its time-out podman ends a command by itself, should everybody else be gone."""
 
@@ -23,8 +39,10 @@ class Container:
     workspace: str
     input: str
     temporary: str
-    filter: str
-    """A file."""
+    users: str
+    """Directory with the files `USERS` of /etc."""
+    filter: bytes
+    """Of system calls, as the kernel reads it."""
     mounts: tuple[Mount, ...]
     uid: int
     policy: SandboxPolicy
@@ -41,7 +59,7 @@ def run_arguments(
         "--label", f"{LABEL}={container.name}", "--timeout", str(int(timeout_s) + _MORE_S),
         "--cgroup-parent", f"/{container.name}", "--network", "none", "--no-hosts", "--hostname", "sandbox", "--log-driver", "none",
         "--user", f"{container.uid}:{container.uid}", "--cap-drop", "all",
-        "--security-opt", "no-new-privileges", "--security-opt", f"seccomp={container.filter}",
+        "--security-opt", "no-new-privileges", "--security-opt", f"mask={':'.join(_MASKED)}",
         "--read-only", "--read-only-tmpfs=false", "--ipc", "private", "--pid", "private", "--uts", "private",
         "--memory", memory, "--memory-swap", memory, "--pids-limit", str(policy.processes),
         "--cpus", f"{policy.cpus:g}",
@@ -52,6 +70,7 @@ def run_arguments(
     ]  # fmt: skip
     binds = [(container.workspace, WORKSPACE, "rw"), (container.temporary, "/tmp", "rw")]
     binds += [(container.input, INPUT, "ro")]
+    binds += [(f"{container.users}/{name}", f"/etc/{name}", "ro") for name in USERS]
     binds += [(mount.source, mount.target, "ro") for mount in container.mounts]
     for source, target, access in binds:
         options = (
@@ -63,7 +82,8 @@ def run_arguments(
     pairs = [f"{name}={value}" for name, value in environment]
     return [
         *words, "--rootfs", f"{container.root}:O",
-        "/usr/bin/env", "-i", *pairs, "/bin/sh", "-c", FIRST, "sandbox", str(policy.processes),
+        "/usr/bin/env", "-i", *pairs, "/usr/bin/python3", "-I", "-S", "-c", _FILTERED,
+        base64.b64encode(container.filter).decode(), "/bin/sh", "-c", FIRST, "sandbox", str(policy.processes),
     ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import platform
 import secrets
 import socket
 import sys
@@ -11,17 +12,17 @@ from pathlib import Path
 
 from xclaw.contracts.errors import SandboxLost, SandboxUnavailable, ToolFailed
 from xclaw.contracts.sandbox import BackendName, Probe, Sandbox, SandboxCommand, SandboxExit, SandboxSpec
+from xclaw.sandbox.bubblewrap.call_filter import filter_program
 from xclaw.sandbox.bubblewrap.ground import claim_uid
 from xclaw.sandbox.bubblewrap.home import Home, make_home, sweep
+from xclaw.sandbox.bubblewrap.order import GROUPS_FILE
 from xclaw.sandbox.bubblewrap.trees import Unmeasurable, give, open_directory
 from xclaw.sandbox.bubblewrap.watch import Watch
-from xclaw.sandbox.bubblewrap.order import GROUPS_FILE
 from xclaw.sandbox.container import guard
-from xclaw.sandbox.container.arguments import LABEL, Container, run_arguments
+from xclaw.sandbox.container.arguments import LABEL, USERS, Container, run_arguments
 from xclaw.sandbox.container.command import ContainerCommand, Started
 from xclaw.sandbox.container.groups import group_paths, remove_groups_of
 from xclaw.sandbox.container.podman import Podman, find_podman
-from xclaw.sandbox.container.profile import profile
 from xclaw.sandbox.environment import checked, environment_inside
 from xclaw.sandbox.files import FILE_S, GET, PUT, absolute_inside, file_failure
 from xclaw.sandbox.kvm.image import check_image, find_image, unpacked_root
@@ -31,6 +32,8 @@ from xclaw.sandbox.specs import checked_spec
 
 PROBE_S = 60.0
 _COMMAND_S = 20.0
+_PASSWD = "sandbox:x:{uid}:{uid}::/workspace:/bin/sh\nnobody:x:65534:65534::/nonexistent:/bin/false\n"
+_GROUP = "sandbox:x:{uid}:\nnogroup:x:65534:\n"
 
 Output = Callable[[bytes], None]
 
@@ -72,15 +75,19 @@ class ContainerBackend:
         root = _root(self._settings)
         uid, claim = claim_uid(self._settings.uid_base)
         home = make_home()
-        temporary, rules = home.path / "tmp", home.path / "filter.json"
+        temporary, users = home.path / "tmp", home.path / "etc"
         temporary.mkdir(mode=0o700)
-        rules.write_text(profile())
+        users.mkdir()
+        for name, text in zip(USERS, (_PASSWD, _GROUP), strict=True):
+            (users / name).write_text(text.format(uid=uid))
+            (users / name).chmod(0o644)
         (home.path / GROUPS_FILE).write_text("\n".join(group_paths(home.path.name)))
         directories = [open_directory(spec.workspace), open_directory(str(temporary))]
         for directory in directories:
             give(directory, uid)
         container = Container(
-            home.path.name, str(root), spec.workspace, spec.input, str(temporary), str(rules),
+            home.path.name, str(root), spec.workspace, spec.input, str(temporary), str(users),
+            filter_program(platform.machine(), counted=True, timed=True),
             spec.mounts, uid, spec.policy,
         )  # fmt: skip
         watch = Watch(directories, spec.policy.disk_bytes, None)

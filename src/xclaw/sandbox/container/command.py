@@ -159,7 +159,7 @@ class ContainerCommand:
             if not said:
                 asyncio.get_running_loop().remove_reader(report)
             self._said += said[: _REPORT_BYTES - len(self._said)]
-        if any(line in (b"s",) or line.startswith(b"c ") for line in self._said.split(b"\n")):
+        if any(line == b"s" or line.startswith(b"c ") for line in bytes(self._said).split(b"\n")):
             self._began.set()
 
     async def _read(self, process: Process) -> None:
@@ -173,7 +173,7 @@ class ContainerCommand:
                 self._output(kept)
 
     def _exit(self, code: int, duration_s: float) -> SandboxExit:
-        lines = self._said.split(b"\n")
+        lines = bytes(self._said).split(b"\n")
         hindrance = next((line[2:] for line in lines if line.startswith(b"c ")), None)
         if not self._over and b"s" not in lines:
             text = self._last if hindrance is None else hindrance

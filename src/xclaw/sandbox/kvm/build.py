@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -101,7 +101,7 @@ def _refuse_without_means() -> None:
 
 
 @contextmanager
-def _locked(image_dir: Path, tell: Tell) -> Iterator[None]:
+def _locked(image_dir: Path, tell: Tell) -> Generator[None]:
     """One build at a time; whoever is second finds what the first made."""
     with (image_dir / ".lock").open("w") as lock:
         try:
@@ -144,9 +144,8 @@ def _build_locked(image_dir: Path, tell: Tell) -> Image:
     tell(f"done in {time.monotonic() - began:.0f} s")
     image = next(image for image, _ in images(image_dir) if image.directory == wanted)
     check_image(image)
-    for old, _ in there.values():
-        if old.recipe == image.recipe:
-            shutil.rmtree(old.directory, ignore_errors=True)
+    for old in there:  # machines that run hold its files open
+        shutil.rmtree(old, ignore_errors=True)
     return image
 
 
@@ -164,7 +163,7 @@ def _reused_base(
         tell("packages are the same as those of an older image")
         for name in FILES:
             if name != "initrd":
-                shutil.copy2(image.directory / name, building / name)
+                (building / name).hardlink_to(image.directory / name)
         return image.kernel
     return None
 
@@ -229,7 +228,7 @@ def _bootstrap(tree: Path, tell: Tell) -> None:
         "mmdebstrap", "--variant=minbase", f"--mode={'root' if root else 'unshare'}", "--format=tar",
         f"--include={','.join(PACKAGES)}",
         '--aptopt=Acquire::Languages "none"', "--aptopt=Acquire::Retries \"3\"",
-        *(f"--dpkgopt=path-exclude=/{folder}/*" for folder in _WITHOUT),
+        "--dpkgopt=force-unsafe-io", *(f"--dpkgopt=path-exclude=/{folder}/*" for folder in _WITHOUT),
         f"--customize-hook={fetch}", f"--customize-hook={_FORGET}",
         "", str(tree), "-",
     ]  # fmt: skip
@@ -335,7 +334,7 @@ def _run(command: list[str], failed: str, tell: Tell, *, text: str = "", stdin: 
             try:
                 for line in process.stdout:
                     last.append(line.decode("utf-8", "replace").rstrip()[:300])
-                    if last[-1].startswith("I: "):
+                    if last[-1].startswith("I: ") and "hook" not in last[-1]:
                         tell(f"  {last[-1][3:83].rstrip('.')}")
             except BaseException:
                 process.kill()

@@ -142,7 +142,12 @@ def tmp_used() -> int:
 
 
 def prepare() -> None:
-    """The control group that jobs run in."""
+    """The control group that jobs run in; the kernel's settings can be read only."""
+    for name in ("sys", "bus", "irq", "sysrq-trigger"):
+        path = Path("/proc") / name
+        if path.exists():
+            _mount(str(path), path, "none", _MS_BIND)
+            _mount("none", path, "none", _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
     (_PLACE / "cgroup" / "cgroup.subtree_control").write_text("+cpu +memory +pids")
     _CGROUP.mkdir()
 
@@ -197,7 +202,7 @@ def _in_job(message: Message, limits: Limits, failing: int) -> None:
         where = f": {error.filename}" if error.filename else ""
         os.write(failing, f"{error.strerror or error}{where}".encode()[:1000])
         os._exit(127)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, this process must not go on
         os.write(failing, repr(error).encode()[:1000])
         os._exit(127)
 

@@ -59,12 +59,6 @@ for setting in user/max_user_namespaces=0 kernel/unprivileged_bpf_disabled=1 ker
     echo "${setting#*=}" > "$target"
   fi
 done
-for path in proc/sys proc/bus proc/irq proc/sysrq-trigger; do
-  if busybox test -e "$path"; then
-    busybox mount -o bind "$path" "$path"
-    busybox mount -o remount,bind,ro,nosuid,nodev,noexec "$path"
-  fi
-done
 busybox mount --move /dev xclaw/dev
 busybox cp /agent.py xclaw/agent.py
 exec busybox switch_root -c /xclaw/dev/console /root /usr/bin/python3 -I -S /xclaw/agent.py

@@ -9,7 +9,7 @@ import binascii
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 LINE_BYTES = 40_000
 """A piece of output in base64, and room to spare."""
@@ -18,6 +18,8 @@ NOISE_BYTES = 1_048_576
 TEXT = 500
 _MOST = 1 << 53
 _CODES = range(256)
+_End = Literal["exited", "memory", "disk"]
+_ENDS = get_args(_End)
 
 
 class Misbehaved(Exception):
@@ -45,7 +47,7 @@ class Output:
 @dataclass(frozen=True, slots=True)
 class Ended:
     job: int
-    ended: Literal["exited", "memory", "disk"]
+    ended: _End
     code: int
     left: int
     dropped: int
@@ -92,14 +94,12 @@ def _output(job: int, data: str) -> Output | None:
 
 def _ended(job: int, fields: Mapping[str, object]) -> Ended | None:
     how, code = fields.get("end"), _number(fields.get("code"))
-    if code not in _CODES:
+    if code is None or code not in _CODES:
         return None
     left, dropped = _number(fields.get("left", 0)), _number(fields.get("dropped", 0))
     if left is None or dropped is None:
         return None
-    if how == "exited" or how == "memory" or how == "disk":
-        return Ended(job, how, code, left, dropped)
-    return None
+    return Ended(job, cast("_End", how), code, left, dropped) if how in _ENDS else None
 
 
 def _number(value: object) -> int | None:

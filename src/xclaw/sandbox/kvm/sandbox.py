@@ -41,7 +41,7 @@ class WarmMachine:
 
     async def ping(self) -> bool:
         try:
-            end = await self.machine.run({"op": "ping"}, len, 0, PING_S)
+            end = await self.machine.run({"op": "ping"}, _ignored, 0, PING_S)
         except SandboxLost:
             return False
         return isinstance(end, JobEnd) and not end.over
@@ -68,10 +68,8 @@ def _orders(spec: SandboxSpec) -> tuple[dict[str, object], dict[str, object]]:
         {"tag": "writable", "part": "workspace", "target": WORKSPACE, "writable": True},
         {"tag": "readable", "part": "input", "target": INPUT, "writable": False},
     ]
-    places += [
-        {"tag": "readable", "part": str(index), "target": mount.target, "writable": False}
-        for index, mount in enumerate(spec.mounts)
-    ]
+    for index, mount in enumerate(spec.mounts):
+        places.append({"tag": "readable", "part": str(index), "target": mount.target, "writable": False})
     order: dict[str, object] = {
         "workspace": spec.workspace,
         "input": spec.input,
@@ -165,6 +163,10 @@ class MachineSandbox:
             dropped_bytes=end.dropped,
             duration_s=time.monotonic() - began,
         )
+
+
+def _ignored(_content: bytes) -> None:
+    """A ping has no output."""
 
 
 def checked_words(words: tuple[str, ...]) -> tuple[str, ...]:

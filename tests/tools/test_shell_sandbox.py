@@ -66,6 +66,7 @@ def run(root: Path, sandbox: Sandbox, command: str = "true", **more: object) -> 
         (SandboxExit("exited", 0, 0, 0, 0.1), "out\n[exit code 0]", 0),
         (SandboxExit("exited", 3, 0, 0, 0.1), "out\n[exit code 3]", 3),
         (SandboxExit("exited", 0, 2, 0, 0.1), "2 processes it left in the background", 0),
+        (SandboxExit("exited", 0, 0, 12, 0.1), "[12 further bytes of output were dropped]\n[exit code 0]", 0),
         (SandboxExit("timeout", None, 0, 0, 1.25), "[timed out after 1.2 s: killed, with everything", None),
         (SandboxExit("memory", None, 0, 0, 0.1), "[over 512 MB of memory: killed, with everything", None),
         (SandboxExit("disk", None, 0, 0, 0.1), "[over 1,500 MB on disk, or too many files, in", None),

@@ -71,6 +71,8 @@ class Finished:
     duration_s: float
     limit: str = ""
     """"memory" or "disk" when that was what ended it."""
+    dropped_bytes: int = 0
+    """Of its output, after what was kept."""
 
 
 async def run_command(command: Command) -> Finished:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from xclaw.contracts.errors import ToolFailed
 from xclaw.contracts.permissions import Effect
-from xclaw.contracts.sandbox import Sandbox, SandboxCommand, SandboxExit, SandboxPolicy
+from xclaw.contracts.sandbox import Sandbox, SandboxCommand, SandboxPolicy
 from xclaw.contracts.tools import ToolContext, ToolOutput
 from xclaw.contracts.workspaces import Workspace
 from xclaw.tools.bounded_output import HeadAndTail
@@ -109,20 +109,21 @@ async def _in_sandbox(
     ended = await opened.exec(
         SandboxCommand(("/bin/sh", "-c", _BASH_IF_THERE, command), timeout_s), output.add
     )
-    return Finished(output.text(), ended.code, ended.left_behind, ended.duration_s, _limit(ended))
+    limit = "" if ended.ended in ("exited", "timeout") else ended.ended
+    return Finished(
+        output.text(), ended.code, ended.left_behind, ended.duration_s, limit, ended.dropped_bytes
+    )
 
 
 _BASH_IF_THERE = 'if [ -x /bin/bash ]; then exec /bin/bash -c "$0"; else exec /bin/sh -c "$0"; fi'
 """What a sandbox has is seen inside only."""
 
 
-def _limit(ended: SandboxExit) -> str:
-    return "" if ended.ended in ("exited", "timeout") else ended.ended
-
-
 def _shown(finished: Finished, policy: SandboxPolicy) -> str:
     """The output, and the receipt behind it."""
     lines = [finished.output.rstrip("\n")] if finished.output.strip("\n") else []
+    if finished.dropped_bytes:
+        lines.append(f"[{finished.dropped_bytes} further bytes of output were dropped]")
     if finished.exit_code is None:
         lines.append(f"[{_why_killed(finished, policy)}: killed, with everything it had started]")
         return "\n".join(lines)

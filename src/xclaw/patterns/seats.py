@@ -9,6 +9,7 @@ from xclaw.contracts.spawn import Spawn
 from xclaw.patterns.children import unknown_agent
 from xclaw.patterns.render import failure_reason, plain_output, pointer_paths, shorten
 
+_OTHER_LINE_END = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 PARTIAL_CHARACTERS = 2_000
 """Of what a seat had said when it failed."""
 
@@ -79,11 +80,17 @@ def section(label: str, answer: Answer, labels: Collection[str]) -> str:
 
 
 def _without_forged_sections(text: str, labels: Collection[str]) -> str:
-    """The text, with any divider indented that would open a section in another seat's name."""
+    """The text, with any divider indented that would open a section in another seat's name, whatever ends
+    its lines."""
     if "---" not in text:
         return text
     names = "|".join(re.escape(label) for label in [*labels, "judge", "vote"])
-    return re.sub(rf"^---(?=[ \t]*\n\s*\[(?:{names})\b)", " ---", text, flags=re.MULTILINE)
+    return re.sub(
+        rf"^(---+[^\S\n]*\n\s*+\[\s*+(?:{names})\b)",
+        r" \1",
+        _OTHER_LINE_END.sub("\n", text),
+        flags=re.MULTILINE | re.IGNORECASE,
+    )
 
 
 def _one_line(name: str) -> str:

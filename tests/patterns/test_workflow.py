@@ -319,3 +319,11 @@ def test_an_agent_s_name_in_a_script_passes_for_no_part_of_the_quote(name: str, 
     told = asyncio.run(Scene(tmp_path).tool.quote({"script": f"agent({name!r}, 'x')"}, "$1.00"))
     assert f": {name[:80]!r}" in told
     assert len(told) < 400
+
+
+@pytest.mark.parametrize("answer", [done("x", bad="\ud800"), done("\ud800 x")])
+def test_half_a_character_in_an_answer_ends_no_workflow(tmp_path: Path, answer: Result) -> None:
+    """B04's kind: what a worker says is read by the script and told on, whatever is in it."""
+    scene = Scene(tmp_path, {"coder": lambda _: answer})
+    script = "r = agent('coder', 'Count the herons.')\nlog(r.text)\nr.text + str(r.data) + '\\ud800'"
+    assert str(scene.result(script)).endswith("?")

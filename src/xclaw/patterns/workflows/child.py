@@ -72,7 +72,8 @@ class _Line:
         self._last = 0
 
     def say(self, said: Mapping[str, object]) -> None:
-        data = json.dumps(said, ensure_ascii=True, default=plain).encode() + b"\n"
+        # Half a character, which a script can have, is none that a line can hold.
+        data = json.dumps(said, ensure_ascii=False, default=plain).encode("utf-8", "replace") + b"\n"
         with self._lock:
             _write(data)
 

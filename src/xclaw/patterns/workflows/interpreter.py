@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -35,7 +36,8 @@ class Interpreter:
         assert self._process.stdin is not None
         if self._process.stdin.transport.get_write_buffer_size() > MAX_LINE * 4:
             raise ToolFailed("the workflow's interpreter has stopped reading")
-        self._process.stdin.write(msgspec.json.encode(said) + b"\n")
+        # What an agent answered may hold half a character, which no line can.
+        self._process.stdin.write(json.dumps(said, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
 
     async def receive(self) -> dict[str, object] | None:
         """What it says next; None when it has ended. Raises `ToolFailed` for anything that is no JSON

@@ -38,6 +38,7 @@ PROMISED: dict[str, str] = {
     "F1": "Private and delivered directories of each task, and the database beside them.",
     "F2": "Every path is resolved and refused outside what the run may see; races are closed.",
     "F3": "In full mode every command of a worker runs in a sandbox, with bounds, no network and no secrets.",
+    "F4": "Work on a user's project comes back as a branch and a patch; nothing of anybody's is lost.",
     "F5": "A local sub-run's context does not leak to its parent or siblings, also across threads.",
     "G1": "spawn answers at once; the result arrives as a notification.",
     "G2": "The local kind runs in this process, isolated by context variables.",

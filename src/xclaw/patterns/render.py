@@ -12,7 +12,7 @@ REASON_CHARACTERS = 2_000
 
 
 def render_result(result: Result, note: str | None = None) -> str:
-    """JSON with status, outcome, summary_data and artifact_pointers (name to path).
+    """JSON with status, outcome, summary_data and artifact_pointers (name to path), and the branch, if there is one.
 
     `reason` is there when the outcome needs one, `text` when the child gave no structured result, or
     was stopped with something half done. What is large comes last, so that a cut never hides a pointer.
@@ -25,6 +25,8 @@ def render_result(result: Result, note: str | None = None) -> str:
         record["reason"] = shorten(result.reason or "it gave no reason", REASON_CHARACTERS)
     if note:
         record["note"] = note
+    if result.branch:
+        record["branch"] = result.branch
     record["artifact_pointers"] = pointer_paths(result.pointers)
     record["summary_data"] = {} if result.summary_data is None else result.summary_data
     if result.text and (not result.structured or not result.succeeded):

@@ -1,9 +1,9 @@
-"""What a scripted reply may leave open: `{{delivery_dir}}`, `{{workspace}}` and `{{pointer:NAME}}`.
+"""What a scripted reply may leave open: `{{delivery_dir}}`, `{{workspace}}`, `{{pointer:NAME}}` and `{{branch:N}}`.
 
 They are read from the conversation: the headers of the task, and the absolute path that was last
 mentioned and ends in NAME: a whole file name unless it starts with a dot or dash, and its later
 versions too (`report.v2.md` for `report.md`). In a sandbox, where artifacts are named only,
-`{{delivery_dir}}` is ".". Anything else in double braces stays as it is.
+`{{delivery_dir}}` is ".". `{{branch:2}}` is the second branch that results named. Anything else in double braces stays as it is.
 """
 
 import re
@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-_PLACEHOLDER = re.compile(r"\{\{(delivery_dir|workspace|pointer:[^{}]+)\}\}")
+_PLACEHOLDER = re.compile(r"\{\{(delivery_dir|workspace|pointer:[^{}]+|branch:[1-9])\}\}")
 _DELIVERY_DIR = re.compile(r"\[Shared delivery dir: ([^\]\n]+)\]")
 _WORKSPACE = re.compile(r"\[Task workspace: ([^\]\n]+)\]")
+_BRANCH = re.compile(r'"branch": "([^"]+)"')
 _PATH_START = r"(?:/|[A-Za-z]:[\\/])"
 _PATH_LETTER = r"[^\s\"'`<>|,;\[\]{}()]"
 
@@ -51,10 +52,18 @@ class Conversation:
             return self._last(_DELIVERY_DIR, name, "no message has a `[Shared delivery dir: ...]` header")
         if name == "workspace":
             return self._last(_WORKSPACE, name, "no message has a `[Task workspace: ...]` header")
+        if name.startswith("branch:"):
+            return self._branch(name, int(name.removeprefix("branch:")))
         file_name = name.removeprefix("pointer:")
         return self._last(
             _path_ending_in(file_name), name, f"no message names an absolute path ending in {file_name!r}"
         )
+
+    def _branch(self, name: str, number: int) -> str:
+        found = list(dict.fromkeys(branch for text in self.texts for branch in _BRANCH.findall(text)))
+        if len(found) < number:
+            raise Unfilled(f"the placeholder {{{{{name}}}}} cannot be filled: results named {len(found)} branches")
+        return found[number - 1]
 
     def _has(self, pattern: re.Pattern[str]) -> bool:
         return any(pattern.search(text) for text in self.texts)

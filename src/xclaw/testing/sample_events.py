@@ -27,6 +27,7 @@ from xclaw.contracts.messages import AssistantMessage, ImageRef, Said, ToolCall
 from xclaw.contracts.models import ToolSpec
 from xclaw.contracts.permissions import Level, Permissions, Rules
 from xclaw.contracts.plans import CheckRun, PlannedTask
+from xclaw.contracts.projects import Conflict, Merged, Project, ProjectMerged
 from xclaw.contracts.results import Result
 from xclaw.contracts.routing import Route
 from xclaw.contracts.tasks import Task
@@ -91,6 +92,10 @@ def _started(call: ToolCall) -> RunStarted:
         permissions=Permissions(
             (Level("settings", "plan", Rules(("shell(git *)",), ("web_fetch",), ("*",))),)
         ),
+        project=Project(
+            "/home/me/app", "git", "a" * 40, "b" * 40, True, ("left out (may hold secrets): .env",)
+        ),
+        worktree=True,
     )
 
 
@@ -125,6 +130,13 @@ def sample_events() -> tuple[Event, ...]:
         NotificationQueued("r0"),
         MessageAdded("Mind the gap.", "user", "message-2"),
         WorkflowNoted("call_w", "phase", "gather"),
+        ProjectMerged(
+            Merged(
+                "c" * 40, "xclaw/abc123", ("xclaw/1",), (Conflict("xclaw/2", "d" * 40, ("a.py",), "<<<"),)
+            ),
+            "call-3",
+            "xclaw/abc123",
+        ),
         *_work_of_several(),
         Warned("repeated_call", "three times the same"),
         Compacted(4, "They talked.", 9_000, 700, _USAGE, 0.001),

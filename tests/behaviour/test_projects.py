@@ -1,0 +1,357 @@
+"""Runs that work on a user's project (SPEC F4): what they see, what comes back, and how they end."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from behaviour.coordinated import EXPLORER, QUESTIONS, call, coordinator, planned, reported, worker
+from behaviour.harness import Script, Seen, ask, settings_for, write_script
+from workspaces.projects.project_play import NUMBERS, UserRepository
+from xclaw.app import App, open_app
+from xclaw.contracts.agents import Limits
+from xclaw.contracts.events import ModelAnswered, PhaseChanged, RunStarted, ToolCallEnded
+from xclaw.contracts.projects import ProjectMerged
+from xclaw.runtime.runs import RunRequest
+from xclaw.settings import Settings
+
+TOP = NUMBERS.replace("1\n2\n", "one\n2\n", 1)
+END = NUMBERS.replace("30\n", "thirty\n")
+
+
+def change(path: str, content: str) -> dict[str, object]:
+    return call("write_file", path=f"project/{path}", content=content)
+
+
+def repository(tmp_path: Path) -> UserRepository:
+    theirs = UserRepository(tmp_path / "repo")
+    theirs.commit("one", {"numbers.txt": NUMBERS, "read.me": "hello\n", ".env": "KEY=1\n"})
+    return theirs
+
+
+def settings(tmp_path: Path, script: Script, theirs: UserRepository, **project: object) -> Settings:
+    found = settings_for(tmp_path / "home", write_script(tmp_path / "home", script))
+    chosen = replace(found.project, directory=str(theirs.directory), durable=False, **project)  # pyright: ignore[reportArgumentType] - test shorthand
+    return replace(found, project=chosen)
+
+
+def run(tmp_path: Path, script: Script, theirs: UserRepository, **fields: Any) -> Seen:
+    async def main() -> Seen:
+        async with open_app(settings(tmp_path, script, theirs)) as app:
+            return await ask(app, "Change the numbers.", **fields)
+
+    return asyncio.run(main())
+
+
+def outputs(seen: Seen, tool: str) -> list[str]:
+    return [event.content for event in seen.events(ToolCallEnded) if event.name == tool]
+
+
+def test_a_reader_sees_the_snapshot_and_nothing_beside_it(tmp_path: Path) -> None:
+    theirs = repository(tmp_path)
+    script: Script = [
+        worker(
+            "reviewer",
+            call("view_file", path="{{project}}/read.me"),
+            call("list_dir", path="{{project}}"),
+            call("view_file", path="{{project}}/.env"),
+            call("write_file", path="{{project}}/read.me", content="x"),
+            call("view_file", path=str(theirs.directory / "read.me")),
+            {"text": "seen"},
+        )
+    ]
+
+    async def main() -> Seen:
+        async with open_app(settings(tmp_path, script, theirs)) as app:
+            project = app.projects.open(str(theirs.directory))
+            place = app.projects.place(project)
+            text = (tmp_path / "home/script.yaml").read_text().replace("{{project}}", place)
+            (tmp_path / "home/other.yaml").write_text(text)
+            return await ask(app, "Look.", agent="reviewer", models=(f"script:{tmp_path}/home/other.yaml",))
+
+    seen = asyncio.run(main())
+    read, secret, outside = outputs(seen, "view_file")
+    assert "hello" in read
+    assert "does not exist" in secret
+    assert "outside" in outside
+    assert ".env" not in outputs(seen, "list_dir")[0]
+    assert outputs(seen, "write_file")[0].startswith("error:")
+    (started,) = seen.events(RunStarted)
+    assert (started.worktree, started.project is not None) == (False, True)
+    assert "[Project: " in started.instructions
+
+
+def test_two_workers_at_once_come_back_as_one_branch(tmp_path: Path) -> None:
+    theirs = repository(tmp_path)
+    before = theirs.fingerprint()
+    script: Script = [
+        {
+            "agent": "orchestrator",
+            "replies": [
+                {
+                    "calls": [
+                        {
+                            "name": "delegate",
+                            "arguments": {"agent": name, "task": f"Change numbers.txt, the {name} part."},
+                        }
+                        for name in ("coder", "writer")
+                    ]
+                },
+                {"text": "done"},
+            ],
+        },
+        worker("coder", change("numbers.txt", TOP), call("commit", message="Top"), reported()),
+        worker("writer", change("numbers.txt", END), change("doc.md", "doc"), reported()),
+    ]
+    seen = run(tmp_path, script, theirs)
+    branch = seen.result.branch
+    assert theirs.git("show", f"{branch}:numbers.txt") == TOP.replace("30\n", "thirty\n")
+    assert theirs.git("show", f"{branch}:doc.md") == "doc"
+    assert theirs.fingerprint() == before
+    patch = Path(seen.result.pointers["changes.patch"].path).read_text()
+    theirs.git("apply", stdin=patch)
+    assert (theirs.directory / "doc.md").read_text() == "doc"
+    assert not list((tmp_path / "home/workspace/agents").glob("*/*/project")), (
+        "trees are gone when all is committed"
+    )
+
+
+def test_an_orchestrator_is_shown_a_conflict_and_can_have_it_mended(tmp_path: Path) -> None:
+    theirs = repository(tmp_path)
+
+    async def main() -> Seen:
+        async with open_app(settings(tmp_path, _conflicting(), theirs)) as app:
+            return await ask(app, "Change the numbers.")
+
+    seen = asyncio.run(main())
+    merged = [event for event in seen.events(ProjectMerged) if event.call_id]
+    assert [conflict.files for conflict in merged[0].merged.conflicts] == [("numbers.txt",)]
+    shown = outputs(seen, "merge_branches")[0]
+    assert "conflicts in numbers.txt" in shown
+    assert "<<<<<<<" in shown
+    assert "numbers.txt" in seen.result.reason, "what was left out is said at the end"
+    branches = theirs.git("branch", "--list", "xclaw/*", "--format=%(refname:short)").split()
+    contents = {theirs.git("show", f"{branch}:numbers.txt") for branch in branches}
+    assert contents == {"mine\n", "yours\n"}, "both sides are there"
+
+
+def _conflicting() -> Script:
+    merge: dict[str, object] = {
+        "calls": [{"name": "merge_branches", "arguments": {"branches": ["{{branch:1}}", "{{branch:2}}"]}}]
+    }
+    return [
+        {
+            "agent": "orchestrator",
+            "replies": [
+                {
+                    "calls": [
+                        {
+                            "name": "delegate",
+                            "arguments": {"agent": name, "task": f"Rewrite numbers.txt as {name}."},
+                        }
+                        for name in ("coder", "writer")
+                    ]
+                },
+                merge,
+                {"text": "done"},
+            ],
+        },
+        worker("coder", change("numbers.txt", "mine\n"), reported()),
+        worker("writer", change("numbers.txt", "yours\n"), reported()),
+    ]
+
+
+def test_a_coordinator_merges_in_the_order_of_the_plan_and_checks_what_was_merged(tmp_path: Path) -> None:
+    theirs = repository(tmp_path)
+    plan = [
+        planned("top", task="Change the first line of numbers.txt in the project.", writes=["numbers.txt"]),
+        planned("end", agent="writer", task="Change the last line of numbers.txt.", writes=["numbers.txt"]),
+        planned(
+            "after",
+            agent="general",
+            task="Write sum.txt from numbers.txt.",
+            depends_on=["top", "end"],
+            writes=[],
+        ),
+    ]
+    command = (
+        "grep -q one project/numbers.txt && grep -q thirty project/numbers.txt && test -f project/sum.txt"
+    )
+    script: Script = [
+        coordinator(
+            call("research", tasks=QUESTIONS),
+            call("write_plan", plan=plan),
+            call("implement"),
+            call("verify", checks=[{"command": command, "why": "all is there"}]),
+            {"text": "done"},
+        ),
+        EXPLORER,
+        worker("coder", change("numbers.txt", TOP), reported()),
+        worker("writer", change("numbers.txt", END), reported()),
+        worker(
+            "general", call("view_file", path="project/numbers.txt"), change("sum.txt", "465"), reported()
+        ),
+        worker("verifier", call("shell", command=command), reported()),
+    ]
+    found = settings(tmp_path, script, theirs)
+    found = replace(found, runtime=replace(found.runtime, allow_shell=True))
+
+    async def main() -> Seen:
+        async with open_app(found) as app:
+            return await ask(app, "Change the numbers.", agent="coordinator")
+
+    seen = asyncio.run(main())
+    assert seen.result.outcome == "success", seen.result.reason
+    (read,) = outputs(seen, "view_file")
+    assert "one" in read
+    assert "thirty" in read
+    assert theirs.git("show", f"{seen.result.branch}:sum.txt") == "465"
+    verdicts = [event.verdict for event in seen.events(PhaseChanged) if event.verdict]
+    assert verdicts == ["passed"]
+
+
+def test_a_conflict_in_a_plan_is_mended_by_a_task_that_depends_on_it(tmp_path: Path) -> None:
+    theirs = repository(tmp_path)
+    plan = [
+        planned("mine", task="Write mine into numbers.txt of the project.", writes=["numbers.txt"]),
+        planned(
+            "yours",
+            agent="writer",
+            task="Write yours into numbers.txt of the project.",
+            writes=["numbers.txt"],
+        ),
+    ]
+    mend = [
+        planned(
+            "both",
+            agent="general",
+            task="Put both into numbers.txt of the project.",
+            depends_on=["mine", "yours"],
+        )
+    ]
+    check = "grep -q mine project/numbers.txt && grep -q yours project/numbers.txt"
+    script: Script = [
+        coordinator(
+            call("research", tasks=QUESTIONS),
+            call("write_plan", plan=plan),
+            call("implement"),
+            call("write_plan", plan=mend),
+            call("implement"),
+            call("verify", checks=[{"command": check, "why": "both are there"}]),
+            {"text": "done"},
+        ),
+        EXPLORER,
+        worker("coder", change("numbers.txt", "mine\n"), reported()),
+        worker("writer", change("numbers.txt", "yours\n"), change("extra.txt", "e"), reported()),
+        worker("general", change("numbers.txt", "mine\nyours\n"), change("extra.txt", "e"), reported()),
+        worker("verifier", call("shell", command=check), reported()),
+    ]
+    found = settings(tmp_path, script, theirs)
+    found = replace(found, runtime=replace(found.runtime, allow_shell=True))
+
+    async def main() -> Seen:
+        async with open_app(found) as app:
+            return await ask(app, "Change the numbers.", agent="coordinator")
+
+    seen = asyncio.run(main())
+    assert seen.result.outcome == "success", seen.result.reason
+    first, _ = outputs(seen, "implement")
+    assert '"conflicts"' in first
+    told = [event.input for event in seen.events(RunStarted) if event.agent == "general"]
+    assert "<<<<<<<" in told[0]
+    branch = seen.result.branch
+    assert theirs.git("show", f"{branch}:numbers.txt") == "mine\nyours\n"
+    authors = set(theirs.git("log", "--no-merges", "--format=%an", f"main..{branch}").split())
+    assert authors == {"coder", "writer", "general"}, (
+        "also the side that was put in by hand is in the history"
+    )
+
+
+def test_what_lies_in_the_tree_of_a_cancelled_worker_is_committed(tmp_path: Path) -> None:
+    theirs = repository(tmp_path)
+    script: Script = [worker("coder", change("half.txt", "half"), call("wait_for_ever"), reported())]
+    wrote = asyncio.Event()
+
+    async def main() -> Seen:
+        async with open_app(settings(tmp_path, script, theirs)) as app:
+            handle = await app.runs.start(RunRequest("Do it.", "s", agent="coder"))
+            handle.subscribe(lambda entry: wrote.set() if isinstance(entry.event, ToolCallEnded) else None)
+            async with asyncio.timeout(30):
+                await wrote.wait()
+            await handle.cancel("enough")
+            return Seen(await handle.result())
+
+    seen = asyncio.run(main())
+    branch = seen.result.branch
+    assert theirs.git("show", f"{branch}:half.txt") == "half"
+    if seen.result.outcome == "cancelled":
+        assert "cancelled" in theirs.git("log", "-1", "--format=%s", branch)
+
+
+def test_a_worker_that_ran_out_of_turns_loses_nothing(tmp_path: Path) -> None:
+    theirs = repository(tmp_path)
+    script: Script = [worker("coder", change("half.txt", "half"), change("more.txt", "m"), {"text": "late"})]
+    seen = run(tmp_path, script, theirs, agent="coder", limits=Limits(max_turns=1))
+    assert seen.result.outcome == "exhausted"
+    assert theirs.git("show", f"{seen.result.branch}:half.txt") == "half"
+    assert "exhausted" in theirs.git("log", "-1", "--format=%s", seen.result.branch)
+
+
+def test_a_process_of_its_own_has_a_tree_too(tmp_path: Path) -> None:
+    theirs = repository(tmp_path)
+    home = tmp_path / "home"
+    (home / "agents").mkdir(parents=True)
+    (home / "agents/smith.md").write_text(
+        "---\nname: smith\ndescription: Works apart.\nisolation: forked, worktree\n---\nYou work.\n"
+    )
+    script: Script = [
+        worker(
+            "smith",
+            change("apart.txt", "apart"),
+            call("commit", message="Apart"),
+            change("later.txt", "l"),
+            {"text": "ok"},
+        )
+    ]
+    seen = run(tmp_path, script, theirs, agent="smith")
+    assert seen.result.succeeded, seen.result.reason
+    assert theirs.git("show", f"{seen.result.branch}:apart.txt") == "apart"
+    assert theirs.git("show", f"{seen.result.branch}:later.txt") == "l"
+
+
+def test_without_a_project_nothing_is_different(tmp_path: Path) -> None:
+    script: Script = [worker("coder", call("commit", message="x"), {"text": "ok"})]
+    seen = _plain(tmp_path, script)
+    (started,) = seen.events(RunStarted)
+    assert "commit" not in started.tools
+    assert "project" not in started.instructions.casefold()
+    assert (started.project, started.worktree, seen.result.branch) == (None, False, "")
+    assert seen.events(ModelAnswered)
+
+
+def _plain(tmp_path: Path, script: Script) -> Seen:
+    async def main() -> Seen:
+        async with open_app(settings_for(tmp_path / "home", write_script(tmp_path / "home", script))) as app:
+            return await _asked(app)
+
+    return asyncio.run(main())
+
+
+async def _asked(app: App) -> Seen:
+    return await ask(app, "Do it.", agent="coder")
+
+
+def test_a_directory_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
+    theirs = repository(tmp_path)
+    found = settings(tmp_path, [worker("coder", {"text": "ok"})], theirs)
+    found = replace(found, project=replace(found.project, directory=str(tmp_path / "nowhere")))
+
+    async def main() -> str:
+        async with open_app(found) as app:
+            try:
+                await ask(app, "Do it.", agent="coder")
+            except Exception as failure:  # noqa: BLE001 - its text is looked at
+                return f"{type(failure).__name__}: {failure}"
+        return ""
+
+    assert "no such directory" in asyncio.run(main())

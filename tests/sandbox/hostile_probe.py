@@ -12,6 +12,7 @@ import json
 import mmap
 import os
 import platform
+import resource
 import signal
 import socket
 import struct
@@ -587,6 +588,23 @@ def priorities(facts: dict[str, str]) -> str | None:
             attempt()
             return f"number {number} worked"
     return None
+
+
+@case
+def what_users_have_together(_facts: dict[str, str]) -> str | None:
+    """Numbers that one user, or all, have of something: used up here, somebody outside would lack it."""
+    watches = [number for number in (LIBC.inotify_init1(0) for _ in range(200)) if number >= 0]
+    if len(watches) > 64:
+        return f"{len(watches)} instances of inotify"
+    context = ctypes.c_ulong()
+    if LIBC.syscall(ctypes.c_long(206 if IS_X86 else 0), 128, ctypes.byref(context)) == 0:
+        return "asynchronous input and output of the kernel"
+    if LIBC.mq_open(b"/mine", os.O_CREAT | os.O_RDWR, 0o600, None) >= 0:
+        return "a message queue"
+    bounds = {
+        name: resource.getrlimit(getattr(resource, name))[1] for name in ("RLIMIT_CORE", "RLIMIT_SIGPENDING")
+    }
+    return None if bounds["RLIMIT_CORE"] <= 1 and bounds["RLIMIT_SIGPENDING"] <= 1024 else f"bounds {bounds}"
 
 
 # Processes.

@@ -165,6 +165,25 @@ def test_a_stopped_keeper_whose_xclaw_was_killed_is_swept(tmp_path: Path) -> Non
         assert_nothing_of(Path(home), groups)
 
 
+def test_who_takes_the_output_may_fail() -> None:
+    """SPEC F3: the command is ended, the failure is told, and the sandbox goes on."""
+
+    class Unwelcome(Exception):
+        pass
+
+    def refuse(_piece: bytes) -> None:
+        raise Unwelcome
+
+    async def main() -> None:
+        async with asyncio.timeout(30), opener(BACKEND)(POLICY) as opened:
+            for _ in range(2):
+                with pytest.raises(Unwelcome):
+                    await opened.sandbox.exec(SandboxCommand(("/bin/sh", "-c", "yes"), 1000), refuse)
+            assert (await run_inside(opened.sandbox, "echo on")).output == b"on\n"
+
+    asyncio.run(main())
+
+
 def test_a_sweep_leaves_living_sandboxes_alone() -> None:
     """SPEC F3."""
 

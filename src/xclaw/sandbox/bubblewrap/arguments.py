@@ -87,13 +87,18 @@ def _make(directory: Path, name: str) -> None:
         directory.chmod(0o755)
 
 
-def arguments(places: Places, environment: Sequence[tuple[str, str]], *, shares_network: bool) -> list[str]:
-    """Everything in front of the command, but for descriptors."""
+def arguments(
+    places: Places, environment: Sequence[tuple[str, str]], *, shares_network: bool, keeps_users: bool = True
+) -> list[str]:
+    """Everything in front of the command, but for descriptors. `keeps_users`: this bubblewrap can forbid further
+    user namespaces itself, which the filter of system calls does in any case."""
     words = [
         "--unshare-all", "--unshare-user", "--uid", str(INSIDE_UID), "--gid", str(INSIDE_UID),
-        "--disable-userns", "--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL",
+        "--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL",
         "--hostname", "sandbox", "--clearenv",
     ]  # fmt: skip
+    if keeps_users:
+        words.append("--disable-userns")
     if shares_network:
         words.append("--share-net")
     for name, value in environment:

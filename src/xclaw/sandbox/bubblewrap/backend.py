@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -23,6 +24,11 @@ from xclaw.sandbox.settings import SandboxSettings
 from xclaw.sandbox.specs import checked_spec
 
 PROBE_S = 10.0
+VERSION_S = 5.0
+OLDEST = (0, 6)
+"""Of bubblewrap: the first that can bound the size of what it mounts."""
+KEEPS_USERS = (0, 8)
+Version = tuple[int, ...]
 _SOURCE = Path(__file__).parents[3]
 _MAIN = f"import sys; sys.path.insert(0, {str(_SOURCE)!r}); from xclaw.sandbox.bubblewrap.keeper import main; main()"
 _INSTALL = "install it (apt-get install bubblewrap, dnf install bubblewrap, pacman -S bubblewrap)"
@@ -63,18 +69,23 @@ class BubblewrapBackend:
         if not self._swept:
             self._swept = True
             await asyncio.to_thread(sweep)
+        version = await _version(program)
+        if version < OLDEST:
+            raise SandboxUnavailable(
+                f"bubblewrap {_dotted(version)} is too old; at least {_dotted(OLDEST)} is needed"
+            )
         try:
             home = make_home()
         except OSError as error:
             raise SandboxUnavailable(f"no directory for a sandbox: {error}") from error
         try:
-            return await self._kept(spec, home, program, allowed)
+            return await self._kept(spec, home, self._order(spec, home, program, version), allowed)
         except BaseException:
             await asyncio.shield(asyncio.to_thread(home.remove))
             raise
 
     async def _kept(
-        self, spec: SandboxSpec, home: Home, program: str, allowed: AllowedHosts | None
+        self, spec: SandboxSpec, home: Home, order: dict[str, object], allowed: AllowedHosts | None
     ) -> tuple[BubblewrapSandbox, frames.Fields]:
         ours, theirs = socket.socketpair()
         taking, handing = socket.socketpair()
@@ -91,7 +102,7 @@ class BubblewrapBackend:
                 handing.close()
             keeper = await _connected(process, ours)
             try:
-                keeper.writer.write(frames.fields_frame(frames.SETUP, self._order(spec, home, program)))
+                keeper.writer.write(frames.fields_frame(frames.SETUP, order))
                 description = await _ready(keeper, self._settings.boot_timeout_s)
                 proxy = await _proxy(allowed, taking)
             except BaseException:
@@ -109,7 +120,7 @@ class BubblewrapBackend:
         except ValueError as error:
             raise SandboxUnavailable(str(error)) from None
 
-    def _order(self, spec: SandboxSpec, home: Home, program: str) -> dict[str, object]:
+    def _order(self, spec: SandboxSpec, home: Home, program: str, version: Version) -> dict[str, object]:
         policy = spec.policy
         environment = environment_inside(policy.environment)
         if policy.network:
@@ -120,6 +131,7 @@ class BubblewrapBackend:
             "name": home.path.name,
             "home": str(home.path),
             "bubblewrap": program,
+            "keeps_users": version >= KEEPS_USERS,
             "uid_base": self._settings.uid_base,
             "workspace": spec.workspace,
             "input": spec.input,
@@ -139,16 +151,44 @@ class BubblewrapBackend:
             workspace.mkdir()
             inputs.mkdir()
             word = secrets.token_hex(8)
+            said = bytearray()
             sandbox, about = await self._started(SandboxSpec("probe", str(workspace), str(inputs)))
             try:
-                said = bytearray()
                 command = SandboxCommand(("/bin/sh", "-c", f"echo {word} $$; exit 7"), PROBE_S)
                 ended = await sandbox.exec(command, said.extend)
+            except ToolFailed as error:
+                raise SandboxUnavailable(f"{error}: {_text(said)}") from error
             finally:
                 await sandbox.close()
         if word.encode() not in said or ended.code != 7:
             raise SandboxUnavailable(f"a command in it ended with {ended.code}: {_text(said)}")
         return _found(about)
+
+
+async def _version(program: str) -> Version:
+    """(0,) where it does not say."""
+    asked = await asyncio.create_subprocess_exec(
+        program,
+        "--version",
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        async with asyncio.timeout(VERSION_S):
+            said, _ = await asked.communicate()
+    except TimeoutError:
+        return (0,)
+    finally:
+        if asked.returncode is None:
+            asked.kill()
+            await asyncio.shield(asked.wait())
+    found = re.search(rb"(\d{1,5})\.(\d{1,5})(?:\.(\d{1,5}))?", said)
+    return tuple(int(part or 0) for part in found.groups()) if found else (0,)
+
+
+def _dotted(version: Version) -> str:
+    return ".".join(map(str, version))
 
 
 async def _keeper(name: str, line: socket.socket, handing: socket.socket) -> asyncio.subprocess.Process:

@@ -194,10 +194,11 @@ def _become(launch: Launch, line: Sequence[str], given: Sequence[int], keeper: i
     for entry in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # the listing's own is gone by now
             os.set_inheritable(int(entry.name), int(entry.name) < len(high))
-    _bound("RLIMIT_CORE", 0)
+    _bound("RLIMIT_CORE", 1)  # 0 would still start the program that a host may have for dumps
     _bound("RLIMIT_FSIZE", launch.file_bytes)
     _bound("RLIMIT_NOFILE", _OPEN_FILES)
     _bound("RLIMIT_MSGQUEUE", 0)
+    _bound("RLIMIT_SIGPENDING", _OPEN_FILES)
     if launch.data_bytes is not None:
         _bound("RLIMIT_DATA", launch.data_bytes)
     with contextlib.suppress(OSError):

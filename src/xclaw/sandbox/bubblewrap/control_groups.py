@@ -130,9 +130,8 @@ def _make_v1(group: ControlGroup, name: str, bounds: Bounds, own: Mapping[str, s
 
 def _make_v2(group: ControlGroup, name: str, bounds: Bounds, own: str) -> None:
     """Beside this process's group or one further up: a group with processes in it has no groups with bounds."""
-    above = ROOT / own.lstrip("/")
-    while above != ROOT:
-        above = above.parent
+    place = ROOT / own.lstrip("/")
+    for above in [parent for parent in place.parents if parent.is_relative_to(ROOT)] or [ROOT]:
         with contextlib.suppress(OSError):
             offered = (above / "cgroup.subtree_control").read_text().split()
             if not {"memory", "pids"} <= set(offered):

@@ -11,6 +11,7 @@ import ctypes
 import fcntl
 import os
 import socket
+import stat
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,14 @@ _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_PDEATHSIG = 4, 36, 1
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _UP = 0x8913, 0x8914, 1
 _PLACE = "/tmp"
 """In the keeper's own view: where directories are bound to that only root could reach. It hides the host's."""
+
+_BOUNDS = {
+    "max_inotify_instances": 32,
+    "max_inotify_watches": 16_384,
+    "max_fanotify_groups": 0,
+    "max_fanotify_marks": 0,
+}
+"""Of what a user has a number of: what a sandbox used up the user outside would not have any more."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -90,7 +99,10 @@ def own_view(sources: Sequence[str]) -> list[str]:
     places: list[str] = []
     for index, descriptor in enumerate(held):
         place = f"{_PLACE}/{index}"
-        Path(place).mkdir()
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            Path(place).mkdir()
+        else:
+            Path(place).touch()
         _mount(f"/proc/self/fd/{descriptor}", place, "", _BIND | _RECURSIVE)
         os.close(descriptor)
         places.append(place)
@@ -114,6 +126,9 @@ def own_users(*, network: bool) -> bool:
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
     Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+    for name, bound in _BOUNDS.items():
+        with contextlib.suppress(OSError):  # not every kernel has all
+            Path("/proc/sys/user", name).write_text(str(bound))
     return True
 
 

@@ -63,12 +63,18 @@ class Place:
     _environment: Pairs
     _processes: int
     _has_network: bool
+    _keeps_users: bool
     _claim: socket.socket | None
 
     def start(self, fields: dict[str, object], stdin: bytes) -> RunningCommand:
         """Raises `OSError`, `ValueError`."""
         own = [(name, value) for name, value in cast("list[list[str]]", fields["environment"])]
-        options = arguments(self._places, [*self._environment, *own], shares_network=self._has_network)
+        options = arguments(
+            self._places,
+            [*self._environment, *own],
+            shares_network=self._has_network,
+            keeps_users=self._keeps_users,
+        )
         command = [
             *("/bin/sh", "-c", FIRST, "sandbox", str(self._processes), cast("str", fields["directory"])),
             *cast("list[str]", fields["argv"]),
@@ -93,16 +99,16 @@ def prepare(order: Order, handing: int) -> Place:
     temporary.mkdir(mode=0o700)
     mounts = order.pairs("mounts")
     sources = [order.text("workspace"), order.text("input"), str(temporary), str(settings)]
-    sources += [source for source, _ in mounts]
+    sources += [order.text("bubblewrap"), *(source for source, _ in mounts)]
     uid = os.geteuid()
     claim = None
     if uid == 0:
         uid, claim = ground.claim_uid(order.number("uid_base"))
-        sources = _as_user(uid, sources)
+        sources = _as_user(uid, order.number("uid_base"), sources)
     has_users = ground.own_users(network=order.is_set("network"))
     if order.is_set("network"):
         _hand_over(has_users, handing)
-    workspace, inputs, temporary_place, settings_place, *mounted = sources
+    workspace, inputs, temporary_place, settings_place, program, *mounted = sources
     places = Places(
         workspace, inputs, temporary_place, settings_place,
         tuple((source, target) for source, (_, target) in zip(mounted, mounts, strict=True)),
@@ -115,10 +121,11 @@ def prepare(order: Order, handing: int) -> Place:
         temporary=held[1],
         description=_description(uid, group, order),
         _places=places,
-        _launch=_launch(order, group),
+        _launch=_launch(order, group, program),
         _environment=order.pairs("environment"),
         _processes=order.number("processes"),
         _has_network=order.is_set("network"),
+        _keeps_users=order.is_set("keeps_users"),
         _claim=claim,
     )
 
@@ -127,11 +134,11 @@ def _bounds(order: Order) -> Bounds:
     return Bounds(order.number("memory_bytes"), order.number("processes"), order.fraction("cpus"))
 
 
-def _as_user(uid: int, sources: Sequence[str]) -> list[str]:
+def _as_user(uid: int, first: int, sources: Sequence[str]) -> list[str]:
     """Stop being root. The workspace and /tmp are the new user's."""
     for source in (sources[0], sources[2]):
         directory = open_directory(source)
-        give(directory, uid)
+        give(directory, uid, range(first, first + ground.UIDS))
         os.close(directory)
     places = ground.own_view(sources)
     ground.become(uid)
@@ -149,13 +156,13 @@ def _hand_over(has_users: bool, handing: int) -> None:
     listening.close()
 
 
-def _launch(order: Order, group: ControlGroup) -> Launch:
+def _launch(order: Order, group: ControlGroup, program: str) -> Launch:
     machine = platform.machine()
     if not has_filter(machine):
         raise ValueError(f"there is no filter of system calls for {machine} machines")
     memory = order.number("memory_bytes")
     return Launch(
-        program=order.text("bubblewrap"),
+        program=program,
         mark=(MARK, order.text("name")),
         group=group,
         filter=filter_program(machine, counted=group.counted, timed=group.timed),

@@ -133,6 +133,8 @@ class BubblewrapSandbox:
                 waiting.exception()
 
     async def _until_ended(self, output: Output) -> frames.Fields:
+        """Whoever takes the output may fail; then the command is ended, and the failure comes after its end."""
+        failure: Exception | None = None
         while True:
             try:
                 data = await self._keeper.reader.read(_READ_BYTES)
@@ -143,8 +145,14 @@ class BubblewrapSandbox:
                 await self._end(reason)
                 raise SandboxLost(f"The sandbox is gone: {reason}.")
             for kind, body in self._frames.feed(data):
-                if kind == frames.OUTPUT:
-                    output(body)
+                if kind == frames.OUTPUT and failure is None:
+                    try:
+                        output(body)
+                    except Exception as error:  # noqa: BLE001 - raised below
+                        failure = error
+                        self._keeper.writer.write(frames.frame(frames.CANCEL))
+                elif kind == frames.ENDED and failure is not None:
+                    raise failure
                 elif kind == frames.ENDED:
                     return frames.fields_of(body)[0]
 

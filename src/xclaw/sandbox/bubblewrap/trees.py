@@ -102,14 +102,16 @@ def allocated_bytes(root: int) -> int:
     return total
 
 
-def give(root: int, uid: int) -> None:
-    """Make a user the owner of a directory and of what is in it. A file that also has a name elsewhere keeps
-    its owner: it may be somebody's. Raises `OSError`, `Unmeasurable`."""
+def give(root: int, uid: int, sandboxes: range = range(0)) -> None:
+    """Make a user the owner of a directory and of what is in it. A file that has a second name keeps its owner,
+    since it may be somebody's elsewhere; unless it belongs to an id of `sandboxes`, which make names within
+    their own directory only. Raises `OSError`, `Unmeasurable`."""
     os.fchown(root, uid, uid)
     for within, name, status in entries(root):
         if status.st_uid == uid and status.st_gid == uid:
             continue
-        if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
+        is_linked = status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode)
+        if is_linked and status.st_uid not in sandboxes:
             continue
         with contextlib.suppress(FileNotFoundError):
             os.chown(name, uid, uid, dir_fd=within, follow_symlinks=False)

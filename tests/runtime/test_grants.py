@@ -1,5 +1,6 @@
 """The user's own file of what was answered "always": added to, never rewritten, never lost."""
 
+import fcntl
 import logging
 import subprocess
 import sys
@@ -131,3 +132,15 @@ def test_a_file_that_an_editor_marked_as_utf_8_is_read(tmp_path: Path) -> None:
     file.path.write_bytes(b"\xef\xbb\xbf[[allow]]\nagent = 'coder'\nrule = 'shell(ls)'\n")
     file.add(Grant("owner", "coder", "shell(git status)"))
     assert file.rules("owner", "coder") == ("shell(ls)", "shell(git status)")
+
+
+def test_a_process_that_was_stopped_with_the_lock_holds_nobody_up_for_ever(tmp_path: Path) -> None:
+    """D01's kind: who was stopped with the lock in its hands is named instead of waited for."""
+    file = GrantFile(file_in(tmp_path).path, patience_s=0.05)
+    file.path.parent.mkdir()
+    with Path(f"{file.path}.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(UsageError, match="locked by another process"):
+            file.add(Grant("owner", "coder", "shell(ls)"))
+    file.add(Grant("owner", "coder", "shell(ls)"))
+    assert file.rules("owner", "coder") == ("shell(ls)",)

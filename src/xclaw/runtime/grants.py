@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import tempfile
+import time
 import tomllib
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -28,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 HEADER = '# What you answered "always" to, agent by agent. Remove an entry to be asked again.\n'
 MAX_BYTES = 1_000_000
+PATIENCE_S = 5.0
+LOOK_AGAIN_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,10 @@ class Grant:
 class GrantFile:
     """Owns the file, which need not exist. Methods block briefly on disk; call them in a thread."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, patience_s: float = PATIENCE_S) -> None:
+        """`patience_s`: how long a process that is writing, or was stopped meanwhile, is waited for."""
         self.path = path
+        self._patience_s = patience_s
         self._read: tuple[tuple[int, int], tuple[Grant, ...]] | None = None
 
     def rules(self, user: str, agent: str) -> tuple[str, ...]:
@@ -121,12 +126,26 @@ class GrantFile:
             Path(name).unlink(missing_ok=True)
             raise
 
+    def _wait_for(self, descriptor: int) -> None:
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise UsageError(
+                        f"{self.path} has been locked by another process for {self._patience_s:g} s"
+                    ) from None
+                time.sleep(LOOK_AGAIN_S)
+            else:
+                return
+
     @contextmanager
     def _locked(self) -> Generator[None]:
         """The kernel frees the lock of a process that dies."""
         descriptor = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            self._wait_for(descriptor)
             yield
         finally:
             os.close(descriptor)

@@ -7,7 +7,8 @@ its own machine useless.
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
@@ -15,6 +16,8 @@ LINE_BYTES = 40_000
 """A piece of output in base64, and room to spare."""
 NOISE_BYTES = 1_048_576
 """What a guest may say beyond what it was asked for."""
+NOISE_LINES, LINES_PER_S, BYTES_PER_LINE = 5_000, 500, 1_024
+"""Reading a line takes time: an agent says few short ones, and long ones only as long as its output is."""
 TEXT = 500
 _MOST = 1 << 53
 _CODES = range(256)
@@ -115,18 +118,24 @@ def _shown(text: str) -> str:
 class GuestLine:
     """Takes bytes as they come, and gives what they mean."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._waiting = bytearray()
-        self._allowed = NOISE_BYTES
+        self.expect(0)
 
     def expect(self, output_bytes: int) -> None:
         """A job begins that may write so much; what earlier ones left unused is forfeited."""
         self._allowed = NOISE_BYTES + output_bytes * 2
+        self._since = self._clock()
+        self._bytes = self._lines = 0
 
     def feed(self, data: bytes) -> list[Said]:
         """Raises `Misbehaved`; then nothing further may be fed."""
         self._allowed -= len(data)
-        if self._allowed < 0:
+        self._bytes += len(data)
+        self._lines += data.count(b"\n")
+        most = NOISE_LINES + LINES_PER_S * (self._clock() - self._since) + self._bytes / BYTES_PER_LINE
+        if self._allowed < 0 or self._lines > most:
             raise Misbehaved("it says more than it was asked for")
         self._waiting += data
         found: list[Said] = []

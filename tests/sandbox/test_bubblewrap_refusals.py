@@ -1,6 +1,7 @@
 """What cannot be a sandbox is refused before anything is started, with what to do (SPEC F3)."""
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,31 @@ def test_a_bubblewrap_that_is_none_does_not_work(
     probe = asyncio.run(BubblewrapBackend(SandboxSettings()).probe())
     assert not probe.works
     assert reason in probe.detail
+
+
+@pytest.mark.parametrize("version", ["0.5.0", "0.7.0", "0.11.0"])
+def test_each_version_is_asked_for_what_it_can(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str
+) -> None:
+    """SPEC F3: whatever it cannot do, nothing is open because of it."""
+    real = shutil.which("bwrap")
+    fake = tmp_path / "bwrap"
+    fake.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo bubblewrap {version} || exec {real} "$@"\n')
+    for path in (fake, *[path for path in fake.parents if path.is_relative_to(tmp_path.parents[2])]):
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    async def main() -> None:
+        async with opener(BubblewrapBackend(SandboxSettings()))(POLICY) as opened:
+            said = await run_inside(
+                opened.sandbox,
+                "unshare -Ur true && echo users; (echo x >/dev/shm/x) && df -k /dev/shm | tail -1 | (read a size b; echo $size)",
+            )
+            assert b"users" not in said.output
+            sizes = [int(line) for line in said.text.splitlines() if line.isdigit()]
+            assert sizes == ([] if version == "0.5.0" else [65_536])
+
+    asyncio.run(main())
 
 
 def test_a_mount_is_seen_and_cannot_be_written(tmp_path: Path) -> None:

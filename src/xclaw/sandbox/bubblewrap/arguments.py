@@ -4,6 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+Version = tuple[int, ...]
+"""Of bubblewrap."""
+OLDEST: Version = (0, 5)
+"""Older ones cannot clear the environment."""
+BOUNDS_SIZES: Version = (0, 7)
+"""Older ones could not bound shared memory: then there is none inside."""
+KEEPS_USERS: Version = (0, 8)
+"""Older ones cannot forbid further user namespaces themselves, which the filter of system calls does."""
 INSIDE_UID = 1000
 INSIDE_NAME = "sandbox"
 SHARED_MEMORY_BYTES = 67_108_864
@@ -88,16 +96,14 @@ def _make(directory: Path, name: str) -> None:
 
 
 def arguments(
-    places: Places, environment: Sequence[tuple[str, str]], *, shares_network: bool, keeps_users: bool = True
+    places: Places, environment: Sequence[tuple[str, str]], version: Version, *, shares_network: bool
 ) -> list[str]:
-    """Everything in front of the command, but for descriptors. `keeps_users`: this bubblewrap can forbid further
-    user namespaces itself, which the filter of system calls does in any case."""
+    """Everything in front of the command, but for descriptors."""
     words = [
         "--unshare-all", "--unshare-user", "--uid", str(INSIDE_UID), "--gid", str(INSIDE_UID),
-        "--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL",
-        "--hostname", "sandbox", "--clearenv",
+        "--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL", "--hostname", "sandbox", "--clearenv",
     ]  # fmt: skip
-    if keeps_users:
+    if version >= KEEPS_USERS:
         words.append("--disable-userns")
     if shares_network:
         words.append("--share-net")
@@ -106,18 +112,9 @@ def arguments(
     words += [*_programs(), "--ro-bind", places.settings, "/etc"]
     for name in _SHOWN:
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    words += [
-        "--proc",
-        "/proc",
-        "--remount-ro",
-        "/proc",
-        "--dev",
-        "/dev",
-        "--size",
-        str(SHARED_MEMORY_BYTES),
-        "--tmpfs",
-        "/dev/shm",
-    ]
+    words += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
+    if version >= BOUNDS_SIZES:
+        words += ["--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm"]
     words += ["--remount-ro", "/dev", "--bind", places.temporary, "/tmp", "--dir", "/var"]
     words += ["--symlink", "../tmp", "/var/tmp"]
     words += ["--bind", places.workspace, "/workspace", "--ro-bind", places.input, "/input"]

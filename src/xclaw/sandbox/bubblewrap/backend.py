@@ -14,6 +14,7 @@ from typing import cast
 from xclaw.contracts.errors import SandboxLost, SandboxUnavailable, ToolFailed
 from xclaw.contracts.sandbox import BackendName, Probe, Sandbox, SandboxCommand, SandboxSpec
 from xclaw.sandbox.bubblewrap import frames
+from xclaw.sandbox.bubblewrap.arguments import OLDEST, Version
 from xclaw.sandbox.bubblewrap.home import Home, make_home, sweep
 from xclaw.sandbox.bubblewrap.order import MARK, PROXY_PORT
 from xclaw.sandbox.bubblewrap.sandbox import BubblewrapSandbox, Keeper, end_keeper
@@ -25,10 +26,6 @@ from xclaw.sandbox.specs import checked_spec
 
 PROBE_S = 10.0
 VERSION_S = 5.0
-OLDEST = (0, 6)
-"""Of bubblewrap: the first that can bound the size of what it mounts."""
-KEEPS_USERS = (0, 8)
-Version = tuple[int, ...]
 _SOURCE = Path(__file__).parents[3]
 _MAIN = f"import sys; sys.path.insert(0, {str(_SOURCE)!r}); from xclaw.sandbox.bubblewrap.keeper import main; main()"
 _INSTALL = "install it (apt-get install bubblewrap, dnf install bubblewrap, pacman -S bubblewrap)"
@@ -131,7 +128,7 @@ class BubblewrapBackend:
             "name": home.path.name,
             "home": str(home.path),
             "bubblewrap": program,
-            "keeps_users": version >= KEEPS_USERS,
+            "version": version,
             "uid_base": self._settings.uid_base,
             "workspace": spec.workspace,
             "input": spec.input,

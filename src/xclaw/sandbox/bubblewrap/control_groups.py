@@ -29,6 +29,8 @@ class Bounds:
 class ControlGroup:
     """One group per controller, or one for all. Entered by writing to what was opened while it was allowed."""
 
+    note: Path
+    """Where each path is written to before there is a group of it, for whoever has to remove what is left."""
     paths: list[str] = field(default_factory=list[str])
     counted: bool = False
     """Memory is bounded."""
@@ -52,6 +54,8 @@ class ControlGroup:
 
     def add(self, directory: Path, bounds: Mapping[str, str], events: str = "") -> None:
         """Make a group with bounds. Raises `OSError`; then nothing is left of it."""
+        with self.note.open("a") as note:
+            note.write(f"{directory}\n")
         directory.mkdir()
         try:
             for name, value in bounds.items():
@@ -66,9 +70,9 @@ class ControlGroup:
         self._entries.append(entry)
 
 
-def make_group(name: str, bounds: Bounds) -> ControlGroup:
+def make_group(name: str, bounds: Bounds, note: Path) -> ControlGroup:
     """The groups that can be made here, under that name."""
-    group = ControlGroup()
+    group = ControlGroup(note)
     own = _own_groups()
     if (ROOT / "cgroup.controllers").is_file():
         _make_v2(group, name, bounds, own.get("", "/"))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from xclaw.sandbox.bubblewrap import ground
-from xclaw.sandbox.bubblewrap.arguments import FIRST, Places, arguments, write_settings
+from xclaw.sandbox.bubblewrap.arguments import FIRST, Places, Version, arguments, write_settings
 from xclaw.sandbox.bubblewrap.call_filter import filter_program, has_filter
 from xclaw.sandbox.bubblewrap.commands import Launch, RunningCommand
 from xclaw.sandbox.bubblewrap.control_groups import Bounds, ControlGroup, make_group
@@ -45,6 +45,9 @@ class Order:
     def is_set(self, name: str) -> bool:
         return bool(self._fields[name])
 
+    def version(self, name: str) -> Version:
+        return tuple(cast("list[int]", self._fields[name]))
+
     def pairs(self, name: str) -> Pairs:
         return [(first, second) for first, second in cast("list[list[str]]", self._fields[name])]
 
@@ -63,17 +66,14 @@ class Place:
     _environment: Pairs
     _processes: int
     _has_network: bool
-    _keeps_users: bool
+    _version: Version
     _claim: socket.socket | None
 
     def start(self, fields: dict[str, object], stdin: bytes) -> RunningCommand:
         """Raises `OSError`, `ValueError`."""
         own = [(name, value) for name, value in cast("list[list[str]]", fields["environment"])]
         options = arguments(
-            self._places,
-            [*self._environment, *own],
-            shares_network=self._has_network,
-            keeps_users=self._keeps_users,
+            self._places, [*self._environment, *own], self._version, shares_network=self._has_network
         )
         command = [
             *("/bin/sh", "-c", FIRST, "sandbox", str(self._processes), cast("str", fields["directory"])),
@@ -91,8 +91,7 @@ def prepare(order: Order, handing: int) -> Place:
         ValueError: it could not be kept in.
     """
     home = Path(order.text("home"))
-    group = make_group(order.text("name"), _bounds(order))
-    (home / GROUPS_FILE).write_text("\n".join(group.paths))
+    group = make_group(order.text("name"), _bounds(order), home / GROUPS_FILE)
     settings = home / "etc"
     write_settings(settings)
     temporary = home / "tmp"
@@ -125,7 +124,7 @@ def prepare(order: Order, handing: int) -> Place:
         _environment=order.pairs("environment"),
         _processes=order.number("processes"),
         _has_network=order.is_set("network"),
-        _keeps_users=order.is_set("keeps_users"),
+        _version=order.version("version"),
         _claim=claim,
     )
 

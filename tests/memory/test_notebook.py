@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from memory.stores import memory_in, notebook_in, settings_in
 from xclaw.contracts.errors import UsageError
+from xclaw.memory.blocks import day, minute, notes_block
 from xclaw.memory.layout import folder_of
 from xclaw.memory.meaning import embedder_of
 from xclaw.memory.memory import FileMemory
@@ -304,3 +305,13 @@ def test_a_transcript_that_is_a_link_is_not_written_to(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"session-transcript\.log"):
         asyncio.run(memory_in(tmp_path).log_turn("next", "answer", agent="coder", session_id="cli"))
     assert target.read_text() == "untouched"
+
+
+def test_a_file_from_beyond_the_calendar_is_recalled_all_the_same(tmp_path: Path) -> None:
+    """D06's kind: a file may bear any time."""
+    assert (day(1e300), minute(-1e300)) == ("9999-12-31", "1970-01-01 00:00")
+    own_file(tmp_path).parent.mkdir(parents=True)
+    own_file(tmp_path).write_text("- lunch is at noon\n")
+    os.utime(own_file(tmp_path), (0, 15_000_000_000))
+    (note,) = notebook_in(tmp_path).recall("lunch", 5, "coder")
+    assert "lunch is at noon" in notes_block([note])

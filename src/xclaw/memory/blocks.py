@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from xclaw.contracts.memory import Recalled
 
 _RUN = re.compile(r"`+")
+LATEST = 253_402_300_799.0
+"""The last second of the year 9999, the last that there is a date for."""
 SHOWN_CHARACTERS = 2_000
 """Of one memory."""
 
@@ -31,11 +33,16 @@ def indented(text: str) -> str:
 
 
 def day(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+    return _moment(at).strftime("%Y-%m-%d")
 
 
 def minute(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
+    return _moment(at).strftime("%Y-%m-%d %H:%M")
+
+
+def _moment(at: float) -> datetime:
+    """A file may say that it was changed at a time that no calendar has: then the next that one has."""
+    return datetime.fromtimestamp(min(max(at, 0.0), LATEST), UTC)
 
 
 def shortened(text: str, most: int) -> str:

@@ -1,11 +1,13 @@
 """A scratchpad as its log: one JSON line for each write and each append, folded into entries. No I/O.
 
-A line that cannot be read, such as one that a killed process left half written, is passed over.
+A line that cannot be read, such as one that a killed process left half written, or that nothing of ours
+would have written, is passed over.
 """
 
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -13,6 +15,7 @@ import msgspec
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.memory import PadEntry
 from xclaw.contracts.unicode_forms import normal_form
+from xclaw.memory.blocks import LATEST
 
 MAX_NAME_CHARACTERS = 100
 
@@ -66,8 +69,27 @@ def folded(content: bytes) -> Pad:
             line = _decoder.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
-        pad.entries.setdefault(line.name, []).append(line)
+        if _is_ours(line):
+            pad.entries.setdefault(line.name, []).append(line)
     return pad
+
+
+def _is_ours(line: Line) -> bool:
+    """Names and authors are shown outside of what is fenced as data: none may be more than a label."""
+    return _is_name(line.name) and line.author == author_name(line.author) and 0 <= line.at <= LATEST
+
+
+@lru_cache(maxsize=1_024)
+def _is_name(name: str) -> bool:
+    try:
+        return entry_name(name) == name
+    except UsageError:
+        return False
+
+
+def author_name(written: str) -> str:
+    """Whoever wrote it, in one line."""
+    return " ".join(storable(written).split())[:MAX_NAME_CHARACTERS].rstrip() or "unknown"
 
 
 def encoded(line: Line) -> bytes:

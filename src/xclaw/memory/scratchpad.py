@@ -10,12 +10,11 @@ from xclaw.contracts.memory import PadEntry, Whose
 from xclaw.contracts.sessions import OWNER
 from xclaw.memory.files import add_to_file, read_file
 from xclaw.memory.layout import folder_of
-from xclaw.memory.pad_log import Line, Pad, encoded, entry_name, folded, storable
+from xclaw.memory.pad_log import Line, Pad, author_name, encoded, entry_name, folded, storable
 from xclaw.memory.settings import MemorySettings
 from xclaw.memory.words import plain, told_words
 
 _LOG = "scratchpad.jsonl"
-_AUTHOR_CHARACTERS = 100
 _NAMES_SHOWN = 20
 
 
@@ -28,13 +27,15 @@ class FileScratchpad:
     async def write(
         self, whose: Whose, name: str, text: str, *, author: str, expected: int | None = None, key: str = ""
     ) -> PadEntry:
-        line = Line("write", entry_name(name), storable(text), _shown(author), time.time(), _digest(key))
+        line = Line("write", entry_name(name), storable(text), author_name(author), time.time(), _digest(key))
         return await asyncio.to_thread(self._add, self._path(whose), line, expected)
 
     async def append(self, whose: Whose, name: str, text: str, *, author: str, key: str = "") -> PadEntry:
         if not text.strip():
             raise UsageError("there is nothing to append: the text is empty")
-        line = Line("append", entry_name(name), storable(text), _shown(author), time.time(), _digest(key))
+        line = Line(
+            "append", entry_name(name), storable(text), author_name(author), time.time(), _digest(key)
+        )
         return await asyncio.to_thread(self._add, self._path(whose), line, None)
 
     async def read(self, whose: Whose, name: str, version: int | None = None) -> PadEntry:
@@ -133,10 +134,6 @@ def _best(entries: list[PadEntry], wanted: list[str], limit: int) -> list[PadEnt
             scored.append((sum(map(len, present)), entry))
     scored.sort(key=lambda pair: (-pair[0], pair[1].name))
     return [entry for _, entry in scored[:limit]]
-
-
-def _shown(author: str) -> str:
-    return " ".join(storable(author).split())[:_AUTHOR_CHARACTERS] or "unknown"
 
 
 def _digest(key: str) -> str:

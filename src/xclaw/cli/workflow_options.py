@@ -10,6 +10,7 @@ from xclaw.cli.options import (
     BudgetUsd,
     ModeName,
     OutputFormat,
+    ProjectDir,
     SandboxName,
     SessionName,
     Timeout,
@@ -59,6 +60,7 @@ class WorkflowOptions:
     worker_timeout: WorkerTimeout = None
     mode: ModeName = None
     sandbox: SandboxName = None
+    project: ProjectDir = None
     output_format: Annotated[
         OutputFormat, typer.Option("--output-format", "-o", help="What goes to standard output.")
     ] = "text"
@@ -78,6 +80,7 @@ class WorkflowOptions:
             worker_timeout_s=self.worker_timeout,
             mode=self.mode,
             sandbox=self.sandbox,
+            project=self.project,
         )
 
     def quote(self) -> dict[str, object]:

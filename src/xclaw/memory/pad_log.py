@@ -76,7 +76,7 @@ def folded(content: bytes) -> Pad:
 
 def _is_ours(line: Line) -> bool:
     """Names and authors are shown outside of what is fenced as data: none may be more than a label."""
-    return _is_name(line.name) and line.author == author_name(line.author) and 0 <= line.at <= LATEST
+    return _is_name(line.name) and _is_author(line.author) and 0 <= line.at <= LATEST
 
 
 @lru_cache(maxsize=1_024)
@@ -85,6 +85,11 @@ def _is_name(name: str) -> bool:
         return entry_name(name) == name
     except UsageError:
         return False
+
+
+@lru_cache(maxsize=1_024)
+def _is_author(author: str) -> bool:
+    return author_name(author) == author
 
 
 def author_name(written: str) -> str:

@@ -51,6 +51,7 @@ class ContainerBackend:
 
     async def probe(self) -> Probe:
         try:
+            refuse_what_it_has_not(self._settings.policy(), self.name)
             async with asyncio.timeout(PROBE_S):
                 await self._tried()
         except TimeoutError:

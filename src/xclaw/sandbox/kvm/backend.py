@@ -38,6 +38,7 @@ class KvmBackend:
     async def probe(self) -> Probe:
         """Boots a machine, unless it is known how that went with this image since the computer was started."""
         try:
+            refuse_what_it_has_not(self._settings.policy(), self.name)
             program, image = await asyncio.to_thread(self._means)
         except SandboxUnavailable as error:
             return Probe(self.name, False, str(error))

@@ -22,6 +22,7 @@ from pathlib import Path
 from xclaw.contracts.errors import SandboxUnavailable
 from xclaw.sandbox.kvm.image import (
     FILES,
+    MANIFEST,
     PACKAGES,
     Image,
     base_recipe,
@@ -124,7 +125,7 @@ def _build_locked(image_dir: Path, tell: Tell) -> Image:
             check_image(there[wanted][0])
         except SandboxUnavailable:
             tell("the image is damaged and is built again")
-            shutil.rmtree(wanted)
+            _remove(wanted)
         else:
             return there[wanted][0]
     building = Path(tempfile.mkdtemp(prefix=_BUILDING, dir=image_dir))
@@ -145,8 +146,14 @@ def _build_locked(image_dir: Path, tell: Tell) -> Image:
     image = next(image for image, _ in images(image_dir) if image.directory == wanted)
     check_image(image)
     for old in there:  # machines that run hold its files open
-        shutil.rmtree(old, ignore_errors=True)
+        _remove(old)
     return image
+
+
+def _remove(directory: Path) -> None:
+    """The manifest goes first: what is half removed is no image."""
+    (directory / MANIFEST).unlink(missing_ok=True)
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def _reused_base(

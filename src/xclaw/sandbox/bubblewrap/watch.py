@@ -64,18 +64,21 @@ class Watch:
         return reason
 
     def settle(self) -> str:
-        """After a command: "disk" when it ended over the bound between two looks."""
+        """After a command: "disk" when it ended over the bound between two looks. Measuring a large workspace
+        takes long, so only when the file system has lost about as much as there was room."""
         self._unnamed = 0
-        return "disk" if self._disk_over() else ""
+        return "disk" if self._has_shrunk() and self._disk_over() else ""
 
     def _is_disk_due(self, now: float) -> bool:
-        """By the clock, or since the file system has lost about as much as there was room."""
+        """By the clock, or earlier when the disk fills."""
         if now >= self._disk_due:
             return True
+        return self._has_shrunk() and now >= self._disk_due - self._cost * (SHARE - URGENT_SHARE)
+
+    def _has_shrunk(self) -> bool:
+        """Whether the file system has lost half of what there was room for when it was last measured."""
         room = self._disk_bytes - (self._used - self._baseline)
-        return self._free - self._free_bytes() > room // 2 and now >= self._disk_due - self._cost * (
-            SHARE - URGENT_SHARE
-        )
+        return self._free - self._free_bytes() > room // 2
 
     def _disk_over(self) -> bool:
         started = time.monotonic()

@@ -6,6 +6,7 @@ One JSON order per line on stdin, one JSON answer per line on stdout: {"code": e
 """
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -18,11 +19,16 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from xclaw.agents.loader import builtin_agents
 from xclaw.app import App, open_app
 from xclaw.contracts.approvals import Answer
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.events import ApprovalAsked, Entry
 from xclaw.contracts.journal import Committed
+from xclaw.contracts.usage import Usage
+from xclaw.gateway.routing.rules import load_rules
+from xclaw.loop.schema_checks import violations
+from xclaw.models.prices import PriceBook
 from xclaw.runtime.runs import RunRequest
 from xclaw.settings import Overrides, Settings, load_settings
 from xclaw.store.journal import SqliteJournal
@@ -129,7 +135,17 @@ def child(order: dict[str, Any], write_end: int) -> None:
     os._exit(code)
 
 
+def have_ready() -> None:
+    """What a process otherwise loads when it first needs it, once for all children instead of in each."""
+    PriceBook({}, {"openai": "openai"}).cost_usd("openai:fake", Usage())
+    violations(None, {})
+    load_rules()
+    builtin_agents()
+    gc.freeze()  # so that no child copies what it only looks at
+
+
 def main() -> None:
+    have_ready()
     for line in sys.stdin:
         order = json.loads(line)
         read_end, write_end = os.pipe()

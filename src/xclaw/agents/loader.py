@@ -3,11 +3,12 @@
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 from xclaw.agents.definition import agent_from
-from xclaw.agents.front_matter import parse_document
+from xclaw.agents.front_matter import Document, parse_document
 from xclaw.agents.names import agent_key
 from xclaw.agents.registry import AgentRegistry
 from xclaw.agents.settings import AgentSettings
@@ -45,13 +46,18 @@ def load_agents(
 
 def builtin_agents(settings: AgentSettings | None = None) -> AgentRegistry:
     """The agents that ship with xclaw."""
+    known = settings or AgentSettings()
+    return AgentRegistry([agent_from(document, "built-in", known)[0] for document in _builtin_documents()])
+
+
+@cache
+def _builtin_documents() -> tuple[Document, ...]:
+    """Read once by a process: they are part of the package."""
     folder = files("xclaw.agents").joinpath("builtin")
-    agents: list[Agent] = []
-    for item in sorted(folder.iterdir(), key=lambda item: item.name):
-        if item.name.endswith(".md"):
-            document = parse_document(item.read_text("utf-8"), "built-in")
-            agents.append(agent_from(document, "built-in", settings or AgentSettings())[0])
-    return AgentRegistry(agents)
+    items = sorted(
+        (item for item in folder.iterdir() if item.name.endswith(".md")), key=lambda item: item.name
+    )
+    return tuple(parse_document(item.read_text("utf-8"), "built-in") for item in items)
 
 
 def _override(registry: AgentRegistry, agents: list[Agent], warnings: list[str]) -> AgentRegistry:

@@ -31,13 +31,15 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """Other ways to write the same: traditional characters, regional words."""
+    """Other ways to write the same: traditional characters, regional words. None of them is ASCII."""
 
     characters: Mapping[int, str]
     words: tuple[tuple[str, str], ...]
 
     def fold(self, text: str) -> str:
         """`text` in lower case, half width and simplified characters."""
+        if text.isascii():  # most terms of the rules are, and there are thousands
+            return text.lower()
         folded = normal_form("NFKC", text).casefold().translate(self.characters)
         for regional, usual in self.words:
             folded = folded.replace(regional, usual)

@@ -2,17 +2,19 @@
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.errors import ToolFailed
-from xclaw.contracts.workspaces import DirectoryItem, FileSlice, Workspace, Workspaces
+from xclaw.contracts.workspaces import DirectoryItem, FileSlice, OpenedPath, Workspace, Workspaces
 from xclaw.testing.workspace_conformance import (
     WORKSPACE_CHECKS,
     WorkspaceCheck,
     check_deliveries_are_pointers,
+    check_files_are_edited,
     check_files_come_back,
     check_grants_open_one_file,
     check_links_do_not_lead_out,
@@ -56,6 +58,12 @@ class _Passing:
 
     def write(self, path: str, content: bytes) -> str:
         return self.right.write(path, content)
+
+    def edit(self, path: str, change: Callable[[bytes], bytes], limit: int) -> str:
+        return self.right.edit(path, change, limit)
+
+    def opened(self, path: str) -> AbstractContextManager[OpenedPath]:
+        return self.right.opened(path)
 
     def deliver(self, path: str, content: bytes) -> Pointer:
         return self.right.deliver(path, content)
@@ -119,6 +127,15 @@ class _LosesBytes(_Passing):
         return FileSlice(got.text.encode().decode("ascii", "ignore"), got.size, offset, got.next_offset)
 
 
+class _EditsInTwoSteps(_Passing):
+    """By name, whatever is there by then."""
+
+    def edit(self, path: str, change: Callable[[bytes], bytes], limit: int) -> str:
+        whole = Path(self.private_dir) / path
+        whole.write_bytes(change(whole.read_bytes()))
+        return str(whole)
+
+
 class _ShowsContents(_Passing):
     def read(self, path: str, offset: int = 0, limit: int = 100_000) -> FileSlice:
         try:
@@ -154,6 +171,7 @@ def test_the_shipped_workspaces_pass(check: WorkspaceCheck, tmp_path: Path) -> N
         (_Overwrites, check_nothing_is_overwritten),
         (_NeverRehashes, check_deliveries_are_pointers),
         (_LosesBytes, check_files_come_back),
+        (_EditsInTwoSteps, check_files_are_edited),
         (_ShowsContents, check_nothing_outside_is_reached),
     ],
 )

@@ -64,6 +64,37 @@ def check_files_come_back(make: WorkspacesFactory, root: Path) -> None:
     assert types.get("notes") == "directory", f"{types}"
 
 
+def check_files_are_edited(make: WorkspacesFactory, root: Path) -> None:
+    """A private file is replaced by what is made of it; one that cannot be stays as it is."""
+    workspace = _open(make, root)
+    path = workspace.write("a.txt", b"one")
+    Path(path).chmod(0o750)
+    assert workspace.edit("a.txt", lambda content: content + b" two", 100) == path
+    assert workspace.read("a.txt").text == "one two"
+    assert Path(path).stat().st_mode & 0o777 == 0o750, "an edit changed the mode"
+    delivered = workspace.deliver(f"{workspace.delivery_dir}/r.md", b"result")
+    for place, limit in (("a.txt", 3), ("missing.txt", 100), (delivered.path, 100), (".", 100)):
+        _expect_refusal(
+            f"edit({place!r})", lambda p=place, most=limit: workspace.edit(p, lambda _: b"x", most)
+        )
+    assert workspace.read("a.txt").text == "one two"
+    assert workspace.verify(delivered.path) == delivered
+
+
+def check_directories_are_opened(make: WorkspacesFactory, root: Path) -> None:
+    """By descriptor: a directory to look into, a file to read; also before anything was written."""
+    workspace = make(root).open("coder", "aaaaaa", "run1")
+    with workspace.opened(".") as opened:
+        assert opened.is_directory, "the private directory is opened as a file"
+        assert os.listdir(opened.descriptor) == []  # noqa: PTH208 - of a descriptor
+    workspace.write("a/b.txt", b"here")
+    with workspace.opened("a") as opened:
+        assert os.listdir(opened.descriptor) == ["b.txt"]  # noqa: PTH208 - of a descriptor
+    with workspace.opened("a/b.txt") as opened:
+        found = (os.pread(opened.descriptor, 100, 0), opened.size, opened.is_directory)
+        assert found == (b"here", 4, False), f"{found}"
+
+
 def check_any_bytes_are_read(make: WorkspacesFactory, root: Path) -> None:
     """Bytes that are no text never raise; a file of them is called binary (X03)."""
     workspace = _open(make, root)
@@ -259,6 +290,8 @@ def check_names_are_no_paths(make: WorkspacesFactory, root: Path) -> None:
 WORKSPACE_CHECKS: tuple[WorkspaceCheck, ...] = (
     check_directories_are_apart,
     check_files_come_back,
+    check_files_are_edited,
+    check_directories_are_opened,
     check_any_bytes_are_read,
     check_nothing_outside_is_reached,
     check_links_do_not_lead_out,
@@ -295,7 +328,14 @@ def _uses(workspace: Workspace, path: str) -> Iterator[tuple[str, Callable[[], o
     yield "read", lambda: workspace.read(path)
     yield "list_directory", lambda: workspace.list_directory(path)
     yield "write", lambda: workspace.write(path, b"planted")
+    yield "edit", lambda: workspace.edit(path, lambda _: b"planted", 10_000)
+    yield "opened", lambda: _opened(workspace, path)
     yield "deliver", lambda: workspace.deliver(path, b"planted")
+
+
+def _opened(workspace: Workspace, path: str) -> object:
+    with workspace.opened(path) as opened:
+        return opened
 
 
 def _assert_refused(workspace: Workspace, path: str) -> None:

@@ -8,6 +8,7 @@ from weakref import WeakValueDictionary
 
 from xclaw.contracts.errors import ToolFailed
 from xclaw.workspaces.containment import opened_here
+from xclaw.workspaces.disk import read_whole
 
 
 class _Turn:
@@ -35,7 +36,7 @@ def in_turn(directory: str) -> Generator[None]:
 def changed_content(name: str, directory: int, change: Callable[[bytes], bytes], limit: int) -> bytes:
     """What `change` makes of a file in an open directory. Raises `ToolFailed`, `NotRegular`, `OSError`."""
     with opened_here(name, directory) as (descriptor, status):
-        content = os.pread(descriptor, limit + 1, 0)
+        content = read_whole(descriptor, limit + 1)
     if max(status.st_size, len(content)) > limit:
         raise ToolFailed(f"the file has {status.st_size} bytes; files of up to {limit} can be edited")
     changed = change(content)

@@ -126,6 +126,28 @@ def test_the_sandbox_of_a_forked_worker_dies_with_it(tmp_path: Path) -> None:
     with_app(settings_of(tmp_path, script), scenario)
 
 
+def test_runs_that_wait_for_one_another_share_the_places_there_are(tmp_path: Path) -> None:
+    """F3, K3: with one place for a lead and those below it, nobody waits for ever."""
+    agents = tmp_path / "agents"
+    agents.mkdir(parents=True)
+    (agents / "lead.md").write_text(
+        "---\nname: lead\ndescription: Leads.\ntools: shell, delegate, deliver\n---\nYou lead.\n"
+    )
+    part = call("delegate", agent="coder", task="Write the module part.py with the constant Y.")
+    script: Script = [
+        handing_out(("lead", TASK)),
+        full_worker("lead", shell("echo mine > file"), part, shell("cat file; ls /input")),
+        full_worker("coder", shell("ls; echo x"), call("deliver", path="part.py", content="Y = 1\n")),
+    ]
+
+    async def scenario(app: App) -> None:
+        seen = await ask(app, "go")
+        contents = [event.content for event in outputs(seen)]
+        assert contents == ["[exit code 0]", "x\n[exit code 0]", "mine\npart.py\n[exit code 0]"]
+
+    with_app(settings_of(tmp_path, script, max_open=1), scenario)
+
+
 def test_members_of_a_team_each_have_a_sandbox(tmp_path: Path) -> None:
     """F3, G5."""
     goal = "Each of you writes a file about the number seven and delivers it."

@@ -285,7 +285,12 @@ def test_options_of_the_process_are_refused_when_the_gateway_has_others(
 ) -> None:
     async def scene(xclaw: Xclaw, provider: FakeProvider, env: dict[str, str]) -> None:
         async with served(xclaw, env=env):
-            for option in (("--allow-shell",), ("--dialect", "json"), ("--workspace", "elsewhere")):
+            for option in (
+                ("--allow-shell",),
+                ("--dialect", "json"),
+                ("--mode", "full"),
+                ("--workspace", "elsewhere"),
+            ):
                 process = await xclaw.start("chat", *option, env=env)
                 _, err = await process.communicate()
                 assert process.returncode == 2

@@ -140,7 +140,8 @@ def test_the_kernel_is_unwrapped_and_nothing_else_is() -> None:
 
 
 def test_an_archive_is_one_that_cpio_reads(tmp_path: Path) -> None:
-    init, agent = guest_files()
+    init, modules = guest_files()
+    agent = modules["guest_agent.py"]
     (tmp_path / "archive").write_bytes(
         archive({"a/init": (0o755, init), "b": (0o644, agent)}, [("a/sh", "init")])
     )

@@ -53,12 +53,13 @@ busybox ip link set lo up
 busybox hostname sandbox
 for setting in user/max_user_namespaces=0 kernel/unprivileged_bpf_disabled=1 kernel/dmesg_restrict=1 \
   kernel/kptr_restrict=2 kernel/yama/ptrace_scope=2 kernel/perf_event_paranoid=3 kernel/core_pattern=/dev/null \
-  fs/protected_hardlinks=1 fs/protected_symlinks=1; do
+  fs/inotify/max_user_instances=64 fs/protected_hardlinks=1 fs/protected_symlinks=1; do
   target=proc/sys/${setting%%=*}
   if busybox test -e "$target"; then
     echo "${setting#*=}" > "$target"
   fi
 done
 busybox mount --move /dev xclaw/dev
-busybox cp /agent.py xclaw/agent.py
-exec busybox switch_root -c /xclaw/dev/console /root /usr/bin/python3 -I -S /xclaw/agent.py
+busybox cp -r /agent xclaw/agent
+exec busybox switch_root -c /xclaw/dev/console /root /usr/bin/python3 -I -S -c \
+  'import sys; sys.path.insert(0, "/xclaw/agent"); from xclaw.sandbox.kvm.guest_agent import main; main()'

@@ -55,10 +55,11 @@ class Image:
         return sum((self.directory / name).stat().st_size for name in FILES)
 
 
-def guest_files() -> tuple[bytes, bytes]:
-    """The guest's first script and its agent."""
+def guest_files() -> tuple[bytes, dict[str, bytes]]:
+    """The guest's first script, and the modules of its agent by name."""
     here = resources.files("xclaw.sandbox.kvm")
-    return here.joinpath("guest_init.sh").read_bytes(), here.joinpath("guest_agent.py").read_bytes()
+    agent = {name: here.joinpath(name).read_bytes() for name in ("guest_agent.py", "guest_system.py")}
+    return here.joinpath("guest_init.sh").read_bytes(), agent
 
 
 def base_recipe() -> str:
@@ -68,7 +69,8 @@ def base_recipe() -> str:
 
 def recipe() -> str:
     """What an image depends on, in short, packages' versions aside."""
-    return _digest(base_recipe().encode(), *guest_files())
+    init, agent = guest_files()
+    return _digest(base_recipe().encode(), init, *agent.values())
 
 
 def _digest(*parts: bytes) -> str:

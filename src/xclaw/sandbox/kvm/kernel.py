@@ -102,6 +102,8 @@ def base_archive(modules: Iterable[tuple[str, bytes]], busybox: bytes) -> bytes:
     return archive(files, [("bin/sh", "busybox")])
 
 
-def own_archive(init: bytes, agent: bytes) -> bytes:
-    """The part of the initrd that is xclaw's; the kernel unpacks one after the other."""
-    return archive({"init": (0o755, init), "agent.py": (0o644, agent)})
+def own_archive(init: bytes, agent: Mapping[str, bytes]) -> bytes:
+    """The part of the initrd that is xclaw's; the kernel unpacks one after the other. The agent's modules
+    lie as they do in the package."""
+    modules = {f"agent/xclaw/sandbox/kvm/{name}": (0o644, content) for name, content in agent.items()}
+    return archive({"init": (0o755, init), **modules})

@@ -51,7 +51,9 @@ def build_toolbox(
     patterns = pattern_tools(find, roster)
     shell = shell_tool(_shell(mark, sandbox))
     search = search_tool(shutil.which("rg", path=ShellSettings().path) or "")
-    registry = ToolRegistry([*patterns.values(), *FILE_TOOLS, search, edit_file, deliver, shell, commit, merge_branches])
+    registry = ToolRegistry(
+        [*patterns.values(), *FILE_TOOLS, search, edit_file, deliver, shell, commit, merge_branches]
+    )
     for tool in own:
         registry.add(tool)
     keep = phases.keep if "scratchpad_read" in registry.names() else nothing_kept

@@ -4,6 +4,7 @@ all that it does not work, is not found out by every process."""
 import json
 import os
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
@@ -11,6 +12,8 @@ from typing import cast
 from xclaw.contracts.sandbox import BackendName, Probe
 from xclaw.sandbox.kvm.image import Image
 
+BELIEVED_S = 3_600.0
+"""How long it is believed that it does not work: a machine may just have been busy."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -30,8 +33,10 @@ class Verdicts:
             if not isinstance(content, dict):
                 return None
             fields = cast("dict[str, object]", content)
-            works, detail = fields["works"], fields["detail"]
+            works, detail, at = fields["works"], fields["detail"], fields["at"]
             if fields["of"] != self._of() or type(works) is not bool or not isinstance(detail, str):
+                return None
+            if not isinstance(at, float) or (not works and not 0 <= time.time() - at < BELIEVED_S):
                 return None
         except (OSError, ValueError, KeyError):
             return None
@@ -40,7 +45,7 @@ class Verdicts:
     def remember(self, probe: Probe) -> None:
         """If that is not possible, the next process finds out for itself."""
         with suppress(OSError):
-            content = {"of": self._of(), "works": probe.works, "detail": probe.detail}
+            content = {"of": self._of(), "at": time.time(), "works": probe.works, "detail": probe.detail}
             handle, name = tempfile.mkstemp(prefix=".probe-", dir=self._path.parent)
             with os.fdopen(handle, "w") as file:
                 json.dump(content, file)

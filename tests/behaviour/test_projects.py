@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from behaviour.coordinated import EXPLORER, QUESTIONS, call, coordinator, planned, reported, worker
+from behaviour.full import full, sandboxed
 from behaviour.harness import Script, Seen, ask, settings_for, write_script
 from workspaces.projects.project_play import NUMBERS, UserRepository
 from xclaw.app import App, open_app
 from xclaw.contracts.agents import Limits
-from xclaw.contracts.events import ModelAnswered, PhaseChanged, RunStarted, ToolCallEnded
+from xclaw.contracts.events import ModelAnswered, PhaseChanged, RunEnded, RunStarted, ToolCallEnded
 from xclaw.contracts.projects import ProjectMerged
 from xclaw.runtime.runs import RunRequest
 from xclaw.settings import Settings
@@ -317,6 +318,123 @@ def test_a_process_of_its_own_has_a_tree_too(tmp_path: Path) -> None:
     assert seen.result.succeeded, seen.result.reason
     assert theirs.git("show", f"{seen.result.branch}:apart.txt") == "apart"
     assert theirs.git("show", f"{seen.result.branch}:later.txt") == "l"
+
+
+def test_in_full_mode_commands_work_in_the_tree_and_read_the_project(tmp_path: Path) -> None:
+    theirs = repository(tmp_path)
+    before = theirs.fingerprint()
+    look = "cat /project/read.me; touch /project/x 2>&1; ls -A /project"
+    script: Script = [
+        {
+            "agent": "orchestrator",
+            "replies": [
+                {
+                    "calls": [
+                        {
+                            "name": "delegate",
+                            "arguments": {"agent": name, "task": f"Do the {name} part of the project."},
+                        }
+                        for name in ("coder", "reviewer")
+                    ]
+                },
+                {"text": "done"},
+            ],
+        },
+        worker(
+            "coder",
+            call("shell", command="echo by-command > project/made.txt && git -C project init -q 2>&1; true"),
+            call("write_file", path="/workspace/project/tool.txt", content="by tool\n"),
+            call("commit", message="Both ways"),
+            reported(),
+        ),
+        worker(
+            "reviewer",
+            call("shell", command=look),
+            call("view_file", path="/project/read.me"),
+            call("write_file", path="/project/read.me", content="x"),
+            reported(),
+        ),
+    ]
+    found = full(settings(tmp_path, script, theirs))
+
+    async def main() -> Seen:
+        async with asyncio.timeout(60), open_app(found) as app:
+            return await ask(app, "go")
+
+    seen = asyncio.run(main())
+    assert sandboxed(seen)
+    headers = {event.agent: event.input.split("\n\n")[1] for event in seen.events(RunStarted) if event.depth}
+    assert headers == {"coder": "[Project: /workspace/project]", "reviewer": "[Project: /project]"}
+    looked = next(text for text in outputs(seen, "shell") if "hello" in text)
+    assert "Read-only file system" in looked
+    assert ".env" not in looked
+    assert "hello" in outputs(seen, "view_file")[0]
+    assert any("can only be read" in text for text in outputs(seen, "write_file"))
+    branch = seen.result.branch
+    assert theirs.git("show", f"{branch}:made.txt") == "by-command\n"
+    assert theirs.git("show", f"{branch}:tool.txt") == "by tool\n"
+    assert theirs.fingerprint() == before
+
+
+def test_what_a_crash_left_in_a_tree_is_committed_when_the_conversation_goes_on(tmp_path: Path) -> None:
+    """K6: a process that was killed is stood in for by one that stops driving its runs."""
+    theirs = repository(tmp_path)
+    script: Script = [
+        worker("coder", change("half.txt", "half"), call("view_file", path="x"), {"text": "ok"})
+    ]
+    found = settings(tmp_path, script, theirs)
+
+    async def main() -> tuple[str, Seen]:
+        async with open_app(found) as app:
+            handle = await app.runs.start(RunRequest("Do it.", "s", agent="coder"))
+            wrote = asyncio.Event()
+            handle.subscribe(lambda entry: wrote.set() if isinstance(entry.event, ToolCallEnded) else None)
+            async with asyncio.timeout(30):
+                await wrote.wait()
+            await app.runs.suspend()
+            first = handle.run_id
+        async with open_app(found) as app:
+            await ask(app, "Something else.", session="s", agent="coder")
+            row = await app.journal.run_row(first)
+            entries = await app.journal.read_run(first)
+        assert row is not None
+        assert row.outcome == "interrupted"
+        (ended,) = [entry.event for entry in entries if isinstance(entry.event, RunEnded)]
+        return ended.result.branch, Seen(ended.result, entries)
+
+    branch, _ = asyncio.run(main())
+    assert theirs.git("show", f"{branch}:half.txt") == "half"
+
+
+def test_a_run_that_is_taken_up_goes_on_in_its_tree(tmp_path: Path) -> None:
+    theirs = repository(tmp_path)
+    script: Script = [
+        worker(
+            "coder",
+            change("a.txt", "a"),
+            call("view_file", path="project/a.txt"),
+            change("b.txt", "b"),
+            {"text": "ok"},
+        )
+    ]
+    found = settings(tmp_path, script, theirs)
+
+    async def main() -> Seen:
+        async with open_app(found) as app:
+            handle = await app.runs.start(RunRequest("Do it.", "s", agent="coder"))
+            wrote = asyncio.Event()
+            handle.subscribe(lambda entry: wrote.set() if isinstance(entry.event, ToolCallEnded) else None)
+            async with asyncio.timeout(30):
+                await wrote.wait()
+            await app.runs.suspend()
+        theirs.write({"read.me": "changed meanwhile\n"})
+        async with open_app(replace(found, project=replace(found.project, directory=""))) as app:
+            return Seen(await (await app.runs.resume(handle.root_id)).result())
+
+    branch = asyncio.run(main()).result.branch
+    assert theirs.git("show", f"{branch}:a.txt") == "a"
+    assert theirs.git("show", f"{branch}:b.txt") == "b"
+    assert theirs.git("show", f"{branch}:read.me") == "hello\n", "it goes on from the same files"
 
 
 def test_without_a_project_nothing_is_different(tmp_path: Path) -> None:

@@ -200,8 +200,9 @@ class Projects(Protocol):
         """The commits of a branch since the snapshot, oldest first; at most 1,000."""
         ...
 
-    def publish(self, project: Project, branch: str) -> str:
-        """Have the user's repository hold the branch too; answers its name there, empty for a folder. Their
-        files, index and current branch are not touched. An existing branch of that name is never moved
-        back or over another's work: then it has another name. Raises `UsageError` where it cannot be."""
+    def publish(self, project: Project, branch: str, name: str = "") -> str:
+        """Have the user's repository hold the branch too, as `name` if that is given; answers its name there,
+        empty for a folder. Their files, index and current branch are not touched. An existing branch of
+        that name is never moved back or over another's work: then it has another name. Raises
+        `UsageError` where it cannot be."""
         ...

@@ -179,7 +179,10 @@ class RunProject:
         if self._started.worktree and (self._tree is not None or Path(self._directory).is_dir()):
             own = self._committed(message, end)
         branches = [branch for branch in ready_branches(state) if branch not in state.taken_in]
-        if branches or state.merged or (own and is_root):
+        if own and not branches and not state.merged:
+            tip = self._try(end, lambda: self._made_tree().tip) or ""
+            end.whole = Merged(tip, own, (own,)) if is_root and tip else None
+        elif branches or state.merged:
             parts = (*((own,) if own else ()), *branches)
             end.whole = self._try(end, lambda: self._merge(parts, state.merged or start, (), ""))
         if end.whole is not None:
@@ -209,7 +212,10 @@ class RunProject:
         return self._projects.patch(self.project, branch)
 
     def _publish(self, end: _End) -> str:
-        published = self._try(end, lambda: self._projects.publish(self.project, end.branch)) or ""
+        name = (
+            self._try(end, lambda: self._projects.branch_for(self.project, self._run_id, self._task_id)) or ""
+        )
+        published = self._try(end, lambda: self._projects.publish(self.project, end.branch, name)) or ""
         for conflict in end.whole.conflicts if end.whole else ():
             alone = conflict.branch
             self._try(end, lambda alone=alone: self._projects.publish(self.project, alone))

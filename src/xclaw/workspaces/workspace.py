@@ -245,6 +245,8 @@ class LocalWorkspace:
         self._home.look()
         place = self._located(path)
         check_new_names(place.parts)
+        if place.region not in self._home.own:
+            raise ToolFailed(f"{shown(path)} can only be read; write a relative path")
         if place.region != self._private:
             raise ToolFailed(f"{shown(path)} is a delivered place; use deliver, or write a relative path")
         if not place.parts or path.endswith("/"):

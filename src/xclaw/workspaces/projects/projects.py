@@ -132,14 +132,14 @@ class LocalProjects:
         shadow = self._shadow(project.directory)
         return log(shadow, branch, project.base, shadow.known(branch))
 
-    def publish(self, project: Project, branch: str) -> str:
+    def publish(self, project: Project, branch: str, name: str = "") -> str:
         if project.kind == "folder":
             return ""
         checkout, why_not = find_checkout(project.directory)
         if checkout is None:
             raise UsageError(f"{project.directory} is no repository any more: {why_not or 'it has no .git'}")
         with self._shadow(project.directory).locked() as shadow:
-            return publish(shadow, checkout, project, branch)
+            return publish(shadow, checkout, project, branch, name or branch)
 
     def trees(self) -> list[Listed]:
         """Every private tree that there is, of all projects."""

@@ -44,7 +44,7 @@ def begin(shadow: Shadow, checkout: Checkout, base: str, head: str, changes: Cha
     )
 
 
-def publish(shadow: Shadow, checkout: Checkout, project: Project, branch: str) -> str:
+def publish(shadow: Shadow, checkout: Checkout, project: Project, branch: str, name: str) -> str:
     """Answers the branch's name in the user's repository. The shadow is locked. Raises `UsageError`."""
     tip = shadow.known(branch)
     git = _reading(shadow.git, checkout)
@@ -61,7 +61,7 @@ def publish(shadow: Shadow, checkout: Checkout, project: Project, branch: str) -
         new.append(made[original.id])
     commit = made[tip]
     _hand_over(git, checkout, project.head, new)
-    return take_branch(checkout, branch, commit, lambda older: writer.is_ancestor(older, commit))
+    return take_branch(checkout, name, commit, lambda older: writer.is_ancestor(older, commit))
 
 
 def replace_git(shadow: Shadow, git: Git) -> Shadow:

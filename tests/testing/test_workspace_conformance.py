@@ -150,8 +150,8 @@ class _Workspaces:
         self._right: Workspaces = _local(root)
         self._flawed = flawed
 
-    def open(self, agent: str, task_id: str, run_id: str) -> Workspace:
-        return self._flawed(self._right.open(agent, task_id, run_id))
+    def open(self, agent: str, task_id: str, run_id: str, *, sandboxed: bool | None = None) -> Workspace:
+        return self._flawed(self._right.open(agent, task_id, run_id, sandboxed=sandboxed))
 
     def find(self, path: str) -> Pointer | None:
         return self._right.find(path)

@@ -141,6 +141,14 @@ def test_what_is_granted_is_copied_under_its_delivered_name_and_clashes_are_apar
     assert again.shown(later) == "/input/report-3.md", "a run that is taken up has other names"
 
 
+def test_a_run_s_paths_are_what_it_began_with_whatever_the_settings_say_now(tmp_path: Path) -> None:
+    """J1: a question about its path is judged alike in a process of another mode."""
+    host = LocalWorkspaces(WorkspaceSettings(str(tmp_path), durable=False))
+    workspace = host.open("coder", "abc123", "run-1", sandboxed=True)
+    assert workspace.judged("/workspace/a")[0] == opened(tmp_path).judged("/workspace/a")[0]
+    assert host.open("coder", "abc123", "run-1").judged("/workspace/a") == ("/workspace/a", "")
+
+
 def test_what_is_granted_later_is_there_at_the_next_call(tmp_path: Path) -> None:
     """F3."""
     workspace = opened(tmp_path)

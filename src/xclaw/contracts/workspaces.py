@@ -143,9 +143,9 @@ class Workspace(Protocol):
 class Workspaces(Protocol):
     """Hands out workspaces; owns the layout of SPEC F1."""
 
-    def open(self, agent: str, task_id: str, run_id: str) -> Workspace:
+    def open(self, agent: str, task_id: str, run_id: str, *, sandboxed: bool | None = None) -> Workspace:
         """The workspace of one run: its places are named at once, made when it first writes, and the
-        same again after a restart."""
+        same again after a restart. `sandboxed`: whether its paths are a sandbox's; None: as the settings say."""
         ...
 
     def find(self, path: str) -> Pointer | None:

@@ -195,7 +195,9 @@ class Approvals:
         return _Run(
             tool,
             known_permissions(started, self.desk.base),
-            self.desk.workspaces.open(started.agent, started.task_id, approval.run_id),
+            self.desk.workspaces.open(
+                started.agent, started.task_id, approval.run_id, sandboxed=bool(started.sandbox)
+            ),
             decode_arguments(approval.tool, approval.arguments, {"type": "object"}),
         )
 

@@ -34,7 +34,7 @@ class LocalWorkspaces:
         self._homes: WeakValueDictionary[str, Home] = WeakValueDictionary()
         """Of runs with a task of their own, by the place each was named first."""
 
-    def open(self, agent: str, task_id: str, run_id: str) -> LocalWorkspace:
+    def open(self, agent: str, task_id: str, run_id: str, *, sandboxed: bool | None = None) -> LocalWorkspace:
         """Names the run's directories; they are made when it first writes.
 
         Raises `UsageError` for a name with control characters, `OSError` when the disk refuses.
@@ -42,6 +42,7 @@ class LocalWorkspaces:
         agent_part = safe_component(agent)
         task_part = safe_component(task_id or run_id)
         exclusive = _is_made_for(task_id, run_id)
+        full = self._settings.mode == "full" if sandboxed is None else sandboxed
         with self._opening:
             if exclusive:
                 self._settle_other(task_part, run_id)
@@ -52,11 +53,11 @@ class LocalWorkspaces:
                 run_id,
                 exclusive=exclusive,
                 durable=self._settings.durable,
-                sandboxed=self._settings.mode == "full",
+                sandboxed=full,
             )
             if exclusive:
                 self._homes[task_part] = home
-        kind = SandboxedWorkspace if self._settings.mode == "full" else LocalWorkspace
+        kind = SandboxedWorkspace if full else LocalWorkspace
         return kind(self._settings, home, agent, run_id)
 
     def find(self, path: str) -> Pointer | None:

@@ -14,6 +14,8 @@ ROOT = Path("/sys/fs/cgroup")
 EXTRA_PROCESSES = 4
 """What stands around a command: bubblewrap's own, the first process inside."""
 _PERIOD_US = 100_000
+_REMOVING_S = 2.0
+_ROUND_S = 0.01
 _EMPTY_S, _EMPTY_STEP_S = 2.0, 0.005
 _V1 = ("memory", "pids", "cpu")
 
@@ -81,22 +83,23 @@ def make_group(name: str, bounds: Bounds, note: Path) -> ControlGroup:
     return group
 
 
-def remove_groups(paths: Sequence[str]) -> None:
-    """Once what is in them has ended: killed processes take a moment. What is no group of a sandbox, or
-    still in use after two seconds, is left alone."""
-    until = time.monotonic() + _EMPTY_S
-    for path in paths:
-        while not _removed(path) and time.monotonic() < until:
-            time.sleep(_EMPTY_STEP_S)
+def remove_groups(paths: Sequence[str]) -> bool:
+    """Whether all are gone. A group is in use for a moment after its last process was killed."""
+    until = time.monotonic() + _REMOVING_S
+    left = [path for path in paths if not _removed(Path(path), until)]
+    return not left
 
 
-def _removed(path: str) -> bool:
-    """False while there are processes in it."""
-    try:
-        Path(path).rmdir()
-    except OSError as error:
-        return error.errno != errno.EBUSY
-    return True
+def _removed(group: Path, until: float) -> bool:
+    while True:
+        try:
+            group.rmdir()
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > until:
+                return False
+            time.sleep(_ROUND_S)
 
 
 def _own_groups() -> dict[str, str]:

@@ -85,15 +85,17 @@ def _parent() -> Path:
 
 def _clear(path: Path) -> None:
     _end_marked(path.name)
-    with contextlib.suppress(OSError):
-        remove_groups((path / GROUPS_FILE).read_text().splitlines())
+    are_gone = True
+    with contextlib.suppress(FileNotFoundError):
+        are_gone = remove_groups((path / GROUPS_FILE).read_text().splitlines())
     with contextlib.suppress(OSError):
         directory = open_directory(str(path / "tmp"))
         try:
             empty(directory)
         finally:
             os.close(directory)
-    shutil.rmtree(path, ignore_errors=True)
+    if are_gone:  # or else a later sweep finds the note
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _end_marked(name: str) -> None:

@@ -473,3 +473,19 @@ def test_a_directory_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
         return ""
 
     assert "no such directory" in asyncio.run(main())
+
+
+def test_the_example_comes_back_as_one_branch(tmp_path: Path) -> None:
+    theirs = repository(tmp_path)
+    example = Path(__file__).parents[2] / "examples/project"
+    found = settings(tmp_path, [worker("orchestrator", {"text": "unused"})], theirs)
+
+    async def main() -> Seen:
+        async with open_app(found) as app:
+            request = (example / "request.txt").read_text("utf-8")
+            return await ask(app, request, models=(f"script:{example}/script.yaml",))
+
+    seen = asyncio.run(main())
+    assert seen.result.outcome == "success", seen.result.reason
+    changed = theirs.git("diff", "--name-only", "main", seen.result.branch).split()
+    assert changed == ["GREETING.md", "greeting.py"]

@@ -85,4 +85,5 @@ def noted_text(event: WorkflowNoted | ProjectMerged) -> str:
     merged = event.merged
     parts = [f"merged {', '.join(merged.taken)}"] if merged.taken else []
     parts += [f"{each.branch} conflicts in {', '.join(each.files[:_FILES])}" for each in merged.conflicts]
+    parts += [f"the branch {event.published} holds the changes"] if event.published else []
     return one_line("; ".join(parts) or "nothing to merge", 300)

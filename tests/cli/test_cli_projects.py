@@ -1,0 +1,93 @@
+"""`--project` and `xclaw worktrees`, as a user meets them (SPEC F4)."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from workspaces.projects.project_play import UserRepository
+
+EXAMPLE = Path(__file__).parents[2] / "examples/project"
+
+
+class Shell:
+    """A user's terminal: a home, a project, a workspace."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.repository = UserRepository(tmp_path / "repo")
+        self.repository.commit("one", {"read.me": "hello\n", ".env": "KEY=1\n"})
+        self.home = tmp_path / "home"
+        self.home.mkdir()
+        (self.home / "config.toml").write_text("[project]\ndurable = false\n")
+        self.workspace = tmp_path / "workspace"
+
+    def xclaw(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "XCLAW_HOME": str(self.home)}
+        return subprocess.run(
+            [sys.executable, "-m", "xclaw", *arguments, "--workspace", str(self.workspace)],
+            env=environment,
+            cwd=self.repository.directory,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    def run(self, *more: str) -> subprocess.CompletedProcess[str]:
+        script = f"script:{EXAMPLE}/script.yaml"
+        return self.xclaw("run", "--model", script, "--project", ".", *more, "Greet.")
+
+
+def test_a_run_ends_by_saying_how_its_branch_is_taken(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    done = shell.run()
+    assert done.returncode == 0, done.stderr
+    (branch,) = shell.repository.git("branch", "--list", "xclaw/*", "--format=%(refname:short)").split()
+    assert f"branch {branch} of {shell.repository.directory}" in done.stderr
+    assert "greet(name) (greeting.py)" in done.stderr
+    assert "not seen by workers: left out (may hold secrets): .env" in done.stderr
+    take = next(line for line in done.stderr.splitlines() if "take them: " in line).partition("take them: ")[
+        2
+    ]
+    subprocess.run(take, shell=True, check=True, env={**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null"})
+    assert (shell.repository.directory / "greeting.py").exists()
+
+
+def test_json_names_the_branch(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    done = shell.run("-o", "json")
+    result = json.loads(done.stdout)
+    assert shell.repository.git("show", f"{result['branch']}:greeting.py").startswith("def greet")
+
+
+def test_trees_are_listed_shown_and_removed(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    (shell.home / "config.toml").write_text("[project]\ndurable = false\nkeep = true\n")
+    shell.run()
+    listed = json.loads(shell.xclaw("worktrees", "--json").stdout)["worktrees"]
+    assert sorted(commit["files"] for tree in listed for commit in tree["commits"]) == [
+        ["GREETING.md"],
+        ["greeting.py"],
+    ]
+    tree = listed[0]
+    assert tree["commits"][0]["message"] in shell.xclaw("worktrees", "show", tree["branch"]).stdout
+    assert shell.xclaw("worktrees", "patch", tree["run_id"]).stdout.startswith("diff --git")
+    assert "branch xclaw/" in shell.xclaw("worktrees", "publish", tree["branch"]).stdout
+    assert shell.repository.git("rev-parse", tree["branch"])
+    Path(tree["directory"], "later.txt").write_text("not committed")
+    refused = shell.xclaw("worktrees", "remove", tree["branch"])
+    assert refused.returncode == 2
+    assert "--force" in refused.stderr
+    assert shell.xclaw("worktrees", "remove", tree["branch"], "--force").returncode == 0
+    assert not Path(tree["directory"]).exists()
+    unknown = shell.xclaw("worktrees", "show", "xclaw/nobody")
+    assert (unknown.returncode, "no branch or run" in unknown.stderr) == (2, True)
+
+
+def test_a_project_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    script = f"script:{EXAMPLE}/script.yaml"
+    done = shell.xclaw("run", "--model", script, "--project", "nowhere", "Greet.")
+    assert done.returncode == 2
+    assert "there is no such directory" in done.stderr

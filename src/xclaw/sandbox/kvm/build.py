@@ -240,7 +240,9 @@ def _bootstrap(tree: Path, tell: Tell) -> None:
         "", str(tree), "-",
     ]  # fmt: skip
     if root:
-        command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", *command]
+        alone = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        # What it leaves when it is killed is removed with the directory that it builds in.
+        command = [*alone, "env", f"TMPDIR={tree.parent}", *command]
     _run(
         ["setpriv", "--pdeathsig", "KILL", *command],
         "the packages cannot be installed"

@@ -37,8 +37,10 @@ from tests.crash.big_tree_checks import (
 from tests.crash.big_tree_grove import Grove, Grown, Tally
 from tests.crash.big_tree_job import rules
 from tests.crash.test_kill import Provider
+from tests.crash.zygote import have_ready
 
 LATENCY_MS = 20
+POLL_S = 0.01
 IN_FLIGHT = 24
 """Calls that one kill can lose: those of at most 8 workers and the root under way, and as many answered and
 not yet durable."""
@@ -163,7 +165,7 @@ def _cancelled_outside(grove: Grove, after_s: float) -> Any:
         grown.end()
         return None
     while not (entries := grove.entries()):
-        pass
+        grown.ends_within(POLL_S)
     code, said = grove.cancel_from_outside(entries[0].address.root_id).end()
     expect(code == 0, f"cancelled from outside: {said}")
     ended, result = grown.end()
@@ -212,6 +214,7 @@ def main(out: TextIO) -> int:
     parser.add_argument("--again", type=float, default=0.35, help="how often a tree is hit once more")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
     options = parser.parse_args()
+    have_ready()
     place = Path(tempfile.mkdtemp(prefix="grove-"))
     tally, choose = Tally(options.seed), random.Random(options.seed)
     study = Study(place, tally)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from tests.crash.big_tree_job import AGENTS, part_of
+from tests.crash.waiting import await_one
 
 from xclaw.contracts.events import (
     ArtifactDelivered,
@@ -183,7 +184,7 @@ def check_gone(home: Path) -> float:
     began = time.monotonic()
     while alive := processes_of(home):
         expect(time.monotonic() < began + GONE_S, f"processes outlived their tree: {alive}")
-        os.sched_yield()
+        await_one(alive)
     return time.monotonic() - began
 
 

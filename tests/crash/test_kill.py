@@ -1,7 +1,8 @@
 """`kill -9` at any point, then resume: nothing lost, nothing done or paid for twice (SPEC K6).
 
 Real processes are killed at every event boundary of a job with three workers (two delegated, one in
-the background) and at 200 random instants, while a provider in another process counts requests.
+the background) and at random instants, while a provider in another process counts requests.
+`XCLAW_TEST_KILLS=200` has as many instants instead of 60.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from xclaw.contracts.events import ArtifactDelivered, ChildEnded, ChildSpawned, 
 from xclaw.store.journal import SqliteJournal
 from xclaw.store.settings import StoreSettings
 
+INSTANTS = int(os.environ.get("XCLAW_TEST_KILLS", "60"))
 CALLS = 11
 """Model calls of the job: 3 of the orchestrator, 3 workers with 2 each, and 2 more of the first."""
 
@@ -242,21 +244,21 @@ def test_a_process_killed_at_any_event_boundary_goes_on_where_it_was(
 
 
 @pytest.mark.timeout(600)
-def test_a_process_killed_at_200_random_instants_goes_on_where_it_was(
-    zygote: Zygote, provider: Provider
-) -> None:
+def test_a_process_killed_at_random_instants_goes_on_where_it_was(zygote: Zygote, provider: Provider) -> None:
     seed = int(os.environ.get("XCLAW_TEST_SEED", "0")) or random.SystemRandom().randrange(1 << 30)
     instants = random.Random(seed)
     whole_s = job_seconds(zygote, provider)
     outcomes: Counter[str] = Counter()
-    while outcomes.total() - outcomes["ended before"] < 200:
+    while outcomes.total() - outcomes["ended before"] < INSTANTS:
+        # One in each part of the job, so that few of them see as much of it as many would.
+        after_s = whole_s * ((outcomes.total() + instants.random()) % INSTANTS) / INSTANTS
         with tempfile.TemporaryDirectory() as home:
             order: dict[str, Any] = {"text": "Write three letters", "home": home, "url": provider.url}
-            code, out = zygote.do(do="run", after_s=instants.uniform(0, whole_s), **order)
+            code, out = zygote.do(do="run", after_s=after_s, **order)
             assert code in (0, -signal.SIGKILL), f"seed {seed}: {out}"
             killed = code != 0
             outcomes[check_after_kill(zygote, provider, Path(home)) if killed else "ended before"] += 1
-    assert outcomes["resumed"] > 50, f"seed {seed}: {outcomes}"
+    assert outcomes["resumed"] > INSTANTS // 4, f"seed {seed}: {outcomes}"
 
 
 @pytest.mark.timeout(300)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from test_kill import RULES, Provider, Zygote, check_after_kill, check_tree, entries_in, job_seconds
+from waiting import await_one
 
 KEEPER = b"xclaw.spawn.forked_keeper"
 GONE_S = 10.0
@@ -60,7 +61,7 @@ def check_gone(parent: int) -> None:
     until = time.monotonic() + GONE_S
     while alive := workers_of(parent):
         assert time.monotonic() < until, f"processes {alive} outlived {parent}"
-        os.sched_yield()
+        await_one(alive)
 
 
 @pytest.mark.timeout(600)

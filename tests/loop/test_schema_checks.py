@@ -1,10 +1,11 @@
 """Checks against schemas that somebody wrote to hold everything up."""
 
 import time
+from typing import cast
 
 import pytest
 
-from xclaw.loop.json_schema import MAX_CHECK_S
+from xclaw.loop.json_schema import MAX_CHECK_S, validator_of
 from xclaw.loop.schema_checks import checker_for, violations
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
@@ -74,3 +75,14 @@ def test_a_broken_schema_refuses_nothing() -> None:
     checker = checker_for(with_inputs({"anyOf": 5}))
     assert checker.accepts({"task": 1})
     assert checker.accepts({"task": "t", "inputs": 1})
+
+
+def test_equal_schemas_are_made_ready_once_and_one_may_change_without_the_other() -> None:
+    def schema() -> dict[str, object]:
+        return {"type": "object", "properties": {"numbers": {"type": "array", "items": {"type": "integer"}}}}
+
+    first, second = schema(), schema()
+    assert validator_of(first) is validator_of(second)
+    cast("dict[str, object]", first["properties"]).clear()
+    assert violations({"numbers": ["a"]}, second)
+    assert not violations({"numbers": ["a"]}, first | {"title": "changed"})

@@ -3,6 +3,7 @@
 Apart from `schema_checks`, which does without it wherever it can.
 """
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -63,8 +64,25 @@ def validator_of(schema: dict[str, object]) -> _Validator | None:
         return known[1]
     if len(_validators) >= MAX_VALIDATORS:
         _validators.clear()
-    validator = _made(schema)
+    validator = _equal_or_made(schema)
     _validators[id(schema)] = (schema, validator)  # holding the schema keeps its id from being reused
+    return validator
+
+
+_of_equal: dict[str, _Validator | None] = {}
+"""By the schema's text: every runtime of a process makes the schemas of its own tools anew."""
+
+
+def _equal_or_made(schema: dict[str, object]) -> _Validator | None:
+    try:
+        text = json.dumps(schema)
+    except (TypeError, ValueError, RecursionError):  # what a user's Python made may be no JSON
+        return _made(schema)
+    if text in _of_equal:
+        return _of_equal[text]
+    if len(_of_equal) >= MAX_VALIDATORS:
+        _of_equal.clear()
+    validator = _of_equal[text] = _made(schema)
     return validator
 
 

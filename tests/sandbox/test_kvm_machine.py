@@ -153,32 +153,34 @@ def running(program: str) -> list[str]:
 
 
 PARENT = """
-import asyncio, json
-from sandbox.guests import WELL_BEHAVED, guest
-from xclaw.sandbox.kvm.machine import boot_machine
+import asyncio, json, sys
+from xclaw.sandbox.kvm.machine import Wanted, boot_machine
 async def main():
-    with guest(WELL_BEHAVED) as wanted:
-        machines = [await boot_machine(wanted, 30.0) for _ in range(2)]
-        print(json.dumps([pid for one in machines for pid in (one.keeper_pid, one.qemu_pid)]), flush=True)
-        await asyncio.Event().wait()
+    wanted = Wanted("tcg", sys.argv[1], sys.argv[2], 1 << 28, 1, 1 << 28, 70_000)
+    machines = [await boot_machine(wanted, 30.0) for _ in range(2)]
+    print(json.dumps([pid for one in machines for pid in (one.keeper_pid, one.qemu_pid)]), flush=True)
+    await asyncio.Event().wait()
 asyncio.run(main())
 """
 
 
 def test_everything_is_gone_with_xclaw_after_kill_9() -> None:
     """K3."""
-    paths = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "src")]
-    with subprocess.Popen(
-        [sys.executable, "-c", PARENT],
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-    ) as parent:
+    source = str(Path(__file__).parents[2] / "src")
+    with (
+        guest(WELL_BEHAVED) as wanted,
+        subprocess.Popen(
+            [sys.executable, "-c", PARENT, wanted.program, wanted.image],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": source},
+        ) as parent,
+    ):
         assert parent.stdout is not None
         pids = json.loads(parent.stdout.readline())
         parent.kill()
-    assert len(pids) == 4
-    for pid in pids:
-        ended(pid)
+        assert len(pids) == 4
+        for pid in pids:
+            ended(pid)
 
 
 def test_a_job_that_a_guest_refuses_is_told_as_its_words() -> None:

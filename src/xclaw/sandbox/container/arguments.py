@@ -63,7 +63,7 @@ def run_arguments(
         "--read-only", "--read-only-tmpfs=false", "--ipc", "private", "--pid", "private", "--uts", "private",
         "--memory", memory, "--memory-swap", memory, "--pids-limit", str(policy.processes),
         "--cpus", f"{policy.cpus:g}",
-        "--ulimit", f"nofile={_OPEN_FILES}:{_OPEN_FILES}", "--ulimit", "core=0:0", "--ulimit", "sigpending=1024:1024",
+        "--ulimit", f"nofile={_OPEN_FILES}:{_OPEN_FILES}", "--ulimit", "core=0:0", "--ulimit", "msgqueue=0:0", "--ulimit", "sigpending=1024:1024",
         "--ulimit", f"nproc={policy.processes}:{policy.processes}",
         "--ulimit", f"fsize={policy.disk_bytes}:{policy.disk_bytes}",
         "--shm-size", "64m", "--preserve-fds", "1", "--workdir", "/", "--tz", "UTC",

@@ -121,7 +121,8 @@ def kills() -> int:
 def drop_rights(limits: Limits) -> None:
     """From root to the unprivileged user, for good."""
     (CGROUP / "cgroup.procs").write_text("0")
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for bound in (resource.RLIMIT_CORE, resource.RLIMIT_MSGQUEUE):
+        resource.setrlimit(bound, (0, 0))
     for bound in (resource.RLIMIT_NOFILE, resource.RLIMIT_SIGPENDING):
         resource.setrlimit(bound, (1024, 1024))
     for capability in range(_CAPABILITIES):

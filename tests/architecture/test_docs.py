@@ -15,6 +15,7 @@ import click
 import pytest
 import typer
 
+from ready_command import run_ready
 from xclaw.agents.definition import KEYS
 from xclaw.agents.loader import builtin_agents, load_agents
 from xclaw.agents.settings import AgentSettings
@@ -296,7 +297,6 @@ def test_the_example_files_in_the_documents_are_valid(tmp_path: Path) -> None:
 def test_the_fields_of_json_results_are_described(tmp_path: Path) -> None:
     page = text_of("docs/cli.md")
     env = {**os.environ, "XCLAW_HOME": str(tmp_path), "HOME": str(tmp_path), "PYTHONWARNINGS": "error"}
-    xclaw = [sys.executable, "-m", "xclaw"]
     script = ROOT / "examples" / "jwt" / "script.yaml"
     commands_and_sections = (
         (["run", "-m", f"script:{script}", "-o", "json", "JWT"], "Output formats"),
@@ -308,14 +308,7 @@ def test_the_fields_of_json_results_are_described(tmp_path: Path) -> None:
         (["cancel", "last", "--json"], "cancel"),
     )
     for arguments, heading in commands_and_sections:
-        done = subprocess.run(
-            [*xclaw, *arguments],
-            cwd=tmp_path,
-            env=env,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-        )
+        done = run_ready(arguments, stdin=b"", directory=tmp_path, env=env, timeout_s=60)
         assert done.returncode == 0, done.stderr
         described = re.findall(r"\w+", section(page, heading))
         missing = [key for key in top_keys(json.loads(done.stdout)) if key not in described]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 import yaml
+from ready_command import run_ready
 
 TIMEOUT_S = 60.0
 Json = dict[str, object]
@@ -92,14 +93,12 @@ class Xclaw:
 
     def __call__(self, *arguments: str, stdin: str | bytes = b"", **env: str) -> Ended:
         """Run to the end. Standard input is what is given, nothing by default."""
-        done = subprocess.run(
-            [sys.executable, "-m", "xclaw", *arguments],
-            input=stdin.encode() if isinstance(stdin, str) else stdin,
-            capture_output=True,
-            cwd=self.directory,
+        done = run_ready(
+            arguments,
+            stdin=stdin.encode() if isinstance(stdin, str) else stdin,
+            directory=self.directory,
             env=self.environment(env),
-            timeout=TIMEOUT_S,
-            check=False,
+            timeout_s=TIMEOUT_S,
         )
         return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 

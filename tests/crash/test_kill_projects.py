@@ -8,11 +8,11 @@ handed over.
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from ready_command import run_ready
 from workspaces.projects.project_play import NUMBERS, UserRepository
 
 KILLER = """#!/bin/sh
@@ -99,9 +99,10 @@ class Scene:
 
     def xclaw(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "XCLAW_HOME": str(self.home), "PYTHONFAULTHANDLER": "1"}
-        command = [sys.executable, "-m", "xclaw", *arguments, "--workspace", str(self.workspace)]
-        return subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=100
+        arguments = (*arguments, "--workspace", str(self.workspace))
+        done = run_ready(arguments, stdin=b"", directory=Path.cwd(), env=environment, timeout_s=100)
+        return subprocess.CompletedProcess(
+            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
         )
 
     def run(self) -> subprocess.CompletedProcess[str]:

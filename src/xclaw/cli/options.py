@@ -63,7 +63,9 @@ WithCoordinator = Annotated[
 
 ProjectDir = Annotated[
     str | None,
-    typer.Option("--project", help="Your directory to work on; changes come back as a branch.", metavar="DIR"),
+    typer.Option(
+        "--project", help="Your directory to work on; changes come back as a branch.", metavar="DIR"
+    ),
 ]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.events import ChildEnded, ChildSpawned, Event, PhaseChanged
 from xclaw.contracts.plans import CheckRun, Phase, PlannedTask, Verdict
-from xclaw.contracts.projects import ProjectMerged
+from xclaw.contracts.projects import Merged, ProjectMerged
 from xclaw.contracts.results import Result
 
 PHASE_TOOLS = ("research", "write_plan", "implement", "verify")
@@ -60,6 +60,10 @@ class Coordination:
     """Of the last verification."""
     checks: tuple[CheckRun, ...] = ()
     verifications: int = 0
+    merged: str = ""
+    """Of a user's project: the commit of the last merge."""
+    taken: frozenset[str] = frozenset()
+    """Branches that are in it."""
     unmerged: frozenset[str] = frozenset()
     """Branches of a user's project that conflict with what was merged."""
     is_stale: bool = False
@@ -76,8 +80,7 @@ class Coordination:
             case ChildEnded():
                 return self._ended(event)
             case ProjectMerged():
-                left = {conflict.branch for conflict in event.merged.conflicts}
-                return replace(self, unmerged=(self.unmerged | left) - frozenset(event.merged.taken))
+                return self._merged(event.merged)
             case _:
                 return self
 
@@ -151,6 +154,15 @@ class Coordination:
                 is_stale=False,
             )
         return changed
+
+    def _merged(self, merged: Merged) -> "Coordination":
+        left = {conflict.branch for conflict in merged.conflicts}
+        return replace(
+            self,
+            merged=merged.commit,
+            taken=self.taken | set(merged.taken),
+            unmerged=(self.unmerged | left) - set(merged.taken),
+        )
 
     def _ended(self, event: ChildEnded) -> "Coordination":
         spawned = self._children.get(event.child_run_id)

@@ -75,10 +75,6 @@ class RunState:
         a row the run was told that its reply had the wrong form."""
         self.coordination: Coordination = NOT_BEGUN
         """How the phases stand, of a coordinator."""
-        self.merged = ""
-        """Of a user's project: the commit that the run's workers begin at, once there were branches to merge."""
-        self.taken_in: set[str] = set()
-        """Branches that are in it."""
         self.check_runs = CheckRuns()
         """Of a run that was given commands to run."""
         self.spend = Spend()
@@ -98,6 +94,11 @@ class RunState:
         self._results: dict[str, ToolMessage] = {}
         self._deferred: list[ChatMessage] = []
         self._guard = RepeatGuard()
+
+    @property
+    def merged(self) -> str:
+        """Of a user's project: the commit that the run's workers begin at, once branches were merged."""
+        return self.coordination.merged
 
     @property
     def request(self) -> str:
@@ -172,9 +173,6 @@ class RunState:
                 self.questions.note(event)
             case MailSent() | BoardChanged():
                 self.exchange.note(event)
-            case ProjectMerged():
-                self.merged = event.merged.commit
-                self.taken_in |= set(event.merged.taken)
             case RunResumed():
                 self._resume()
             case Warned(code="parse_failed"):
@@ -195,7 +193,6 @@ class RunState:
         self.exchange = Exchange()
         self.questions = Questions()
         self.coordination = NOT_BEGUN
-        self.merged, self.taken_in = "", set()
         self.check_runs = CheckRuns(event.task.checks if event.task else ())
         self.spend = event.route.spend if event.route else Spend()
         self.verdict, self._guard = "ok", RepeatGuard()

@@ -178,7 +178,7 @@ class RunProject:
         own = ""
         if self._started.worktree and (self._tree is not None or Path(self._directory).is_dir()):
             own = self._committed(message, end)
-        branches = [branch for branch in ready_branches(state) if branch not in state.taken_in]
+        branches = [branch for branch in ready_branches(state) if branch not in state.coordination.taken]
         if own and not branches and not state.merged:
             tip = self._try(end, lambda: self._made_tree().tip) or ""
             end.whole = Merged(tip, own, (own,)) if is_root and tip else None

@@ -141,9 +141,7 @@ def _writes(fields: Mapping[str, object], place: str, faults: Faults) -> tuple[s
     return tuple(paths)
 
 
-def _check_graph(
-    tasks: Sequence[PlannedTask], state: Coordination, faults: Faults, *, copies: bool
-) -> None:
+def _check_graph(tasks: Sequence[PlannedTask], state: Coordination, faults: Faults, *, copies: bool) -> None:
     """`copies`: each works on a copy of its own, and two may write to the same place."""
     ids = [task.id for task in tasks]
     for name in dict.fromkeys(name for name in ids if ids.count(name) > 1):

@@ -84,8 +84,7 @@ def _assemble(
 ) -> Live:
     agent = _agent(services, started)
     model = services.models(started.models)
-    workspace.grant(started.task.inputs if started.task else ())
-    workspace.grant(tuple(log.state.artifacts.values()))
+    workspace.grant((*(started.task.inputs if started.task else ()), *log.state.artifacts.values()))
     tools, specs = _tools(services, started)
     ledger = account(services, started.limits, lineage.parent)
     node = Node(

@@ -148,8 +148,7 @@ async def open_app(
     finally:
         await runs.close()
         projects.close()
-        if services.sandboxes is not None:
-            await services.sandboxes.close()
+        await services.sandboxes.close()
         await export.close()
         await control.close()
         await journal.close()
@@ -219,7 +218,7 @@ def _services(
     outward = _outward_tools(settings, workspaces, journal)
     own = [*stored_tools(settings.memory, embedder), *outward, *given]
     sandbox = settings.sandbox if settings.workspace.mode == "full" else None
-    toolbox = build_toolbox(workspaces.find, agents.roster(), own, _phases(settings), owner, sandbox)
+    toolbox = build_toolbox(workspaces.find, agents.roster(), own, _phases(settings), sandbox)
     return Services(
         journal=journal,
         models=models,
@@ -229,7 +228,7 @@ def _services(
         launchers={"local": LocalLauncher(), "teammate": LocalLauncher(), "forked": ForkedLauncher()},
         coaching=SmallModelCoaching(),
         settings=settings.runtime,
-        sandboxes=build_sandboxes(sandbox) if sandbox else None,
+        sandboxes=build_sandboxes(sandbox, owner),
         owner=owner,
         owner_alive=journal.owner_alive,
         memory_root=settings.memory.root,

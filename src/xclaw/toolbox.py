@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xclaw.contracts.artifacts import Pointer
+from xclaw.contracts.sandbox import Sandboxes
 from xclaw.contracts.tools import Tool
 from xclaw.patterns.coordinator.reports import KeepNote, nothing_kept
 from xclaw.patterns.coordinator.settings import CoordinatorSettings
@@ -13,6 +14,8 @@ from xclaw.patterns.coordinator.toolset import coordinator_tools
 from xclaw.patterns.toolset import pattern_tools
 from xclaw.sandbox.building import backends
 from xclaw.sandbox.choosing import choose
+from xclaw.sandbox.environment import PATH
+from xclaw.sandbox.host import HostSandboxes
 from xclaw.sandbox.pool import SandboxPool
 from xclaw.sandbox.settings import SandboxSettings
 from xclaw.spawn.leftovers import MARK
@@ -42,15 +45,13 @@ def build_toolbox(
     roster: Mapping[str, str],
     own: Sequence[Tool] = (),
     phases: Phases = NO_SETTINGS,
-    mark: str = "",
     sandbox: SandboxSettings | None = None,
 ) -> ToolRegistry:
-    """`find` looks a delivered artifact up; `roster` is every agent that work can be handed to; `mark` tells
-    whose commands they are, for whoever has to end what a killed process left (`spawn.leftovers`); `sandbox`
-    is None in host mode. Raises `UsageError` for a tool of `own` whose name is taken."""
+    """`find` looks a delivered artifact up; `roster` is every agent that work can be handed to; `sandbox` is
+    None in host mode. Raises `UsageError` for a tool of `own` whose name is taken."""
     patterns = pattern_tools(find, roster)
-    shell = shell_tool(_shell(mark, sandbox))
-    search = search_tool(shutil.which("rg", path=ShellSettings().path) or "")
+    shell = shell_tool(_shell(sandbox))
+    search = search_tool(shutil.which("rg", path=PATH) or "")
     registry = ToolRegistry(
         [*patterns.values(), *FILE_TOOLS, search, edit_file, deliver, shell, commit, merge_branches]
     )
@@ -62,19 +63,22 @@ def build_toolbox(
     return registry
 
 
-def build_sandboxes(settings: SandboxSettings) -> SandboxPool:
-    """What hands out sandboxes, made by what works here and was asked for."""
-    there = backends(settings)
+def build_sandboxes(settings: SandboxSettings | None, mark: str) -> Sandboxes:
+    """What hands out sandboxes, made by what works here and was asked for; without settings, those of host
+    mode. `mark` tells whose commands they are where nothing keeps them in, for whoever has to end what a
+    killed process left (`spawn.leftovers`)."""
+    marks = ((MARK, mark),) if mark else ()
+    if settings is None:
+        return HostSandboxes(marks)
+    there = backends(settings, marks)
     return SandboxPool(lambda: choose(settings.backend, there), settings)
 
 
-def _shell(mark: str, sandbox: SandboxSettings | None) -> ShellSettings:
+def _shell(sandbox: SandboxSettings | None) -> ShellSettings:
     """On this machine it acts, whoever calls that a sandbox; kept in, it changes what is the run's own."""
-    environment = ((MARK, mark),) if mark else ()
     if sandbox is None:
-        return ShellSettings(environment=environment)
+        return ShellSettings()
     return ShellSettings(
-        environment=environment,
         timeout_s=sandbox.timeout_s,
         max_timeout_s=sandbox.max_timeout_s,
         policy=sandbox.policy(),

@@ -13,6 +13,7 @@ from xclaw.contracts.events import RunStarted
 from xclaw.contracts.sandbox import BackendName, Sandboxes
 from xclaw.runtime import sandboxing
 from xclaw.runtime.sandboxing import RunSandbox, backend_of, lost_sandbox, refuse_weaker
+from xclaw.sandbox.host import HostSandboxes
 from xclaw.workspaces.local import LocalWorkspaces
 from xclaw.workspaces.settings import WorkspaceSettings
 
@@ -126,7 +127,7 @@ def test_a_sandbox_that_cannot_be_closed_is_no_failure_of_the_run(
 
 def test_host_mode_has_no_backend() -> None:
     async def scenario() -> None:
-        assert await backend_of(None) is None
+        assert await backend_of(HostSandboxes()) is None
         assert await backend_of(pool_of(NotedBackend())) == "kvm"
 
     ran(scenario())

@@ -29,6 +29,7 @@ from xclaw.runtime.runs import RunRequest, Runs
 from xclaw.runtime.services import Services
 from xclaw.runtime.sessions import Sessions
 from xclaw.runtime.settings import RuntimeSettings
+from xclaw.sandbox.host import HostSandboxes
 from xclaw.spawn.forked import ForkedLauncher
 from xclaw.spawn.forked_keeper import descendants
 from xclaw.spawn.forked_process import ForkSettings, allowed_environment, start_forked
@@ -138,6 +139,7 @@ def _services(
         owner=wishes.owner,
         owner_alive=lambda owner: owner == wishes.owner,
         memory_root=str(home / "memory"),
+        sandboxes=HostSandboxes(),
         approvals=Approvals(_desk(home, journal, workspaces, wishes, tools.select)),
         workers={"forked": WorkerKind(start, there, setup)},
     )

@@ -24,6 +24,7 @@ from xclaw.runtime.runs import RunRequest, Runs
 from xclaw.runtime.services import Services
 from xclaw.runtime.sessions import Sessions
 from xclaw.runtime.settings import RuntimeSettings
+from xclaw.sandbox.host import HostSandboxes
 from xclaw.spawn.local import LocalLauncher
 from xclaw.store.journal import SqliteJournal
 from xclaw.store.settings import StoreSettings
@@ -145,6 +146,7 @@ def _services(home: Path, journal: SqliteJournal, harness: _Harness) -> Services
         owner="test",
         owner_alive=lambda owner: owner == "test",
         memory_root=str(home / "memory"),
+        sandboxes=HostSandboxes(),
         approvals=Approvals(desk),
     )
 

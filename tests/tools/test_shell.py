@@ -1,4 +1,4 @@
-"""The shell tool on real processes: bounded, silent, and nothing left afterwards."""
+"""The shell tool in host mode, on real processes: bounded, silent, and nothing left afterwards."""
 
 import asyncio
 import dataclasses
@@ -15,11 +15,13 @@ import pytest
 from tools.workspaces_for_tools import Setup, make_setup
 from xclaw.contracts.errors import ToolFailed
 from xclaw.contracts.tools import ToolOutput
+from xclaw.runtime.sandboxing import RunSandbox
+from xclaw.sandbox.host import HostSandboxes
 from xclaw.tools.shell import ShellSettings, shell_tool
 from xclaw.workspaces.local import LocalWorkspaces
 from xclaw.workspaces.settings import WorkspaceSettings
 
-SETTINGS = ShellSettings(grace_s=0.2)
+SETTINGS = ShellSettings()
 
 
 def run(setup: Setup, command: str, settings: ShellSettings = SETTINGS, **more: object) -> ToolOutput:
@@ -63,9 +65,8 @@ def test_a_command_runs_in_the_private_directory(tmp_path: Path) -> None:
 def test_nothing_of_the_environment_is_inherited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("INNOCENT", "sk-secret")
-    output = run(
-        make_setup(tmp_path), "env; cat /proc/self/environ", ShellSettings(environment=(("A", "b"),))
-    )
+    setup = make_setup(tmp_path, host=HostSandboxes(marks=(("A", "b"),)))
+    output = run(setup, "env; cat /proc/self/environ")
     assert "sk-secret" not in output.content
     assert "A=b" in output.content
 
@@ -94,9 +95,9 @@ def test_a_time_out_ends_everything_the_command_started(tmp_path: Path, command:
 
 
 def test_a_command_out_of_time_may_clean_up(tmp_path: Path) -> None:
-    setup = make_setup(tmp_path)
+    setup = make_setup(tmp_path, host=HostSandboxes(grace_s=5))
     command = "trap 'echo cleaned; exit' TERM; echo ready; while :; do sleep 0.01; done"
-    assert "cleaned" in run(setup, command, ShellSettings(grace_s=5), timeout_s=0.3).content
+    assert "cleaned" in run(setup, command, timeout_s=0.3).content
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ def test_a_time_out_that_is_none_is_refused(tmp_path: Path, timeout_s: float) ->
 
 
 def test_the_longest_time_is_bounded(tmp_path: Path) -> None:
-    settings = ShellSettings(max_timeout_s=0.2, grace_s=0.1)
+    settings = ShellSettings(max_timeout_s=0.2)
     assert run(make_setup(tmp_path), "sleep 64", settings, timeout_s=1e9).exit_code is None
 
 
@@ -253,5 +254,6 @@ def test_the_first_command_of_a_run_finds_its_directories(tmp_path: Path) -> Non
     settings = WorkspaceSettings(str(tmp_path), durable=False)
     workspace = LocalWorkspaces(settings).open("coder", "def456", "run-2")
     setup = make_setup(tmp_path)
-    setup.context = dataclasses.replace(setup.context, workspace=workspace)
+    sandbox = RunSandbox(HostSandboxes(), workspace, "def456")
+    setup.context = dataclasses.replace(setup.context, workspace=workspace, sandbox=sandbox.open)
     assert run(setup, f"pwd && ls {workspace.delivery_dir}").content.startswith(workspace.private_dir)

@@ -6,10 +6,13 @@ from pathlib import Path
 
 from xclaw.contracts.events import Event
 from xclaw.contracts.results import Result
+from xclaw.contracts.sandbox import Sandboxes
 from xclaw.contracts.spawn import AgentState, Child
 from xclaw.contracts.tasks import Context, Task
 from xclaw.contracts.teams import Membership, TeamLead
 from xclaw.contracts.tools import ToolContext
+from xclaw.runtime.sandboxing import RunSandbox
+from xclaw.sandbox.host import HostSandboxes
 from xclaw.workspaces.local import LocalWorkspaces
 from xclaw.workspaces.settings import WorkspaceSettings
 
@@ -71,10 +74,22 @@ class Setup:
         return Path(self.context.workspace.delivery_dir)
 
 
-def make_setup(root: Path, *, mode: str = "host") -> Setup:
+def make_setup(root: Path, *, mode: str = "host", host: Sandboxes | None = None) -> Setup:
+    """Commands are executed as in host mode, by `host`."""
     settings = WorkspaceSettings(str(root), mode="full" if mode == "full" else "host", durable=False)
     workspace = LocalWorkspaces(settings).open("coder", "abc123", "run-1")
     workspace.prepare()
     events: list[Event] = []
-    context = ToolContext("run-1", "cli", "coder", "call-1", "do it", workspace, NoSpawn(), events.append)
+    sandbox = RunSandbox(host or HostSandboxes(), workspace, "abc123")
+    context = ToolContext(
+        "run-1",
+        "cli",
+        "coder",
+        "call-1",
+        "do it",
+        workspace,
+        NoSpawn(),
+        events.append,
+        sandbox=sandbox.open,
+    )
     return Setup(context, events)

@@ -1,12 +1,14 @@
 """The Sandbox contract: where the commands of one run are executed, and what they may use (SPEC F3).
 
-Inside, there are `/workspace`, which is the run's own and can be written, `/input`, which cannot, and
+In host mode that is this machine as it is, under its own paths. In full mode there are, inside, `/workspace`, which is the run's own and can be written, `/input`, which cannot, and
 `/tmp`. What comes out of a sandbox is a stranger's: sizes, codes and texts are bounded by whoever reads them.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
+
+from xclaw.contracts.errors import SandboxUnavailable
 
 BackendName = Literal["host", "bubblewrap", "kvm", "tcg", "container"]
 """How commands are kept in. "host": by nothing. "tcg": a micro-VM whose processor is emulated, which is slow;
@@ -55,7 +57,7 @@ class SandboxSpec:
     workspace: str
     """At /workspace."""
     input: str
-    """At /input, read-only. Files that are put there later are seen."""
+    """At /input, read-only. Files that are put there later are seen. Empty in host mode: there is none."""
     mounts: tuple[Mount, ...] = ()
     policy: SandboxPolicy = SandboxPolicy()
 
@@ -169,8 +171,9 @@ class WarmBackend(SandboxBackend, Protocol):
 class Sandboxes(Protocol):
     """Hands out sandboxes: one for each run that needs one."""
 
-    async def ready(self) -> Probe:
-        """What sandboxes are made by, before anything depends on it. Raises `SandboxUnavailable`."""
+    async def ready(self) -> Probe | None:
+        """What sandboxes are made by, before anything depends on it; None in host mode. Raises
+        `SandboxUnavailable`."""
         ...
 
     async def open(self, spec: SandboxSpec) -> Sandbox:
@@ -181,3 +184,8 @@ class Sandboxes(Protocol):
     async def close(self) -> None:
         """End all of them."""
         ...
+
+
+async def no_sandbox() -> Sandbox:
+    """Of a tool that is called outside of any run."""
+    raise SandboxUnavailable("commands are executed in a run's sandbox, and this call belongs to no run")

@@ -9,7 +9,7 @@ from xclaw.contracts.events import Event
 from xclaw.contracts.messages import ImageRef, ToolCall
 from xclaw.contracts.models import ToolSpec
 from xclaw.contracts.projects import ProjectPort
-from xclaw.contracts.sandbox import Sandbox
+from xclaw.contracts.sandbox import Sandbox, no_sandbox
 from xclaw.contracts.spawn import Spawn
 from xclaw.contracts.workspaces import Workspace
 
@@ -43,8 +43,8 @@ class ToolContext:
     """Journal an event in this run's stream."""
     turn_calls: tuple[ToolCall, ...] = ()
     """Every call that the model made in this turn, this one among them, in order."""
-    sandbox: Callable[[], Awaitable[Sandbox]] | None = None
-    """The run's sandbox, started on first use; None in host mode. Raises `SandboxUnavailable`."""
+    sandbox: Callable[[], Awaitable[Sandbox]] = no_sandbox
+    """Where the run's commands are executed; started on first use. Raises `SandboxUnavailable`."""
     project: ProjectPort | None = None
     """What the run may do with the user's project; None without one."""
     coordination: Callable[[], Coordination] = not_begun

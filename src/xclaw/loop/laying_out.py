@@ -15,7 +15,7 @@ async def lay_out(parts: Parts) -> Ending | None:
     try:
         if task.checks and not parts.state.check_runs.begun:
             await asyncio.to_thread(parts.workspace.place, task.inputs)
-        elif task.inputs and parts.sandbox is not None:
+        elif task.inputs and parts.workspace.input_dir:
             await asyncio.to_thread(parts.workspace.prepare)
     except (ToolFailed, OSError) as failure:
         what = "what is to be checked" if task.checks else "what was handed on"

@@ -112,6 +112,8 @@ class Parts:
     """The tool a model meant by a name with debris around it; the name itself when unknown."""
     run_id: str
     session_id: str
+    sandbox: Callable[[], Awaitable[Sandbox]]
+    """Where its commands are executed."""
     shots: tuple[ChatMessage, ...] = ()
     """Worked examples in front of the conversation, for models that need them."""
     schema: Schema | None = None
@@ -119,8 +121,6 @@ class Parts:
     task: Task | None = None
     output_schema: dict[str, object] | None = None
     """What a root's final text has to be; a task has its own."""
-    sandbox: Callable[[], Awaitable[Sandbox]] | None = None
-    """Where its commands are executed; None in host mode."""
     project: ProjectPort | None = None
     unfinished: str = ""
     """What the model had said of an answer that was cut off by a cancellation."""

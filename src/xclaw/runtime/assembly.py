@@ -41,9 +41,8 @@ class Live:
     node: Node
     parts: Parts
     children: Children
-    sandbox: RunSandbox | None = None
+    sandbox: RunSandbox
     project: RunProject | None = None
-    """None in host mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,8 @@ def _assemble(
     bounds = _bounds(services, agent, started.limits, coached=(coached := is_coached(model, started.dialect)))
     children = Children(services, tree, node, workspace, lineage.launch)
     project = project_of(services.projects, started, log, workspace)
-    sandbox = _sandbox(services, workspace, started, project)
+    mounts = project.mounts if project is not None else ()
+    sandbox = RunSandbox(services.sandboxes, workspace, started.task_id, mounts)
     _reachable(children, started, bounds.max_turns)
     parts = Parts(
         agent=agent,
@@ -119,7 +119,7 @@ def _assemble(
         schema=coached_schema(services, agent, log.state, specs) if coached else None,
         task=started.task,
         output_schema=started.output_schema,
-        sandbox=sandbox.open if sandbox else None,
+        sandbox=sandbox.open,
         project=project,
     )
     return Live(node, parts, children, sandbox, project)
@@ -136,15 +136,6 @@ def _board(
     if coached:
         return lambda: coached_note(services, agent, state)
     return lambda: board_text(state, ledger.left())
-
-
-def _sandbox(
-    services: Services, workspace: Workspace, started: RunStarted, project: RunProject | None
-) -> RunSandbox | None:
-    if services.sandboxes is None:
-        return None
-    mounts = project.mounts if project is not None else ()
-    return RunSandbox(services.sandboxes, workspace, started.task_id, mounts)
 
 
 def _agent(services: Services, started: RunStarted) -> Agent:

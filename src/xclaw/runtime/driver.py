@@ -151,8 +151,7 @@ class Driver:
             return Ending("error", _so_far(live), f"internal error: {type(failure).__name__}: {failure}")
         finally:
             node.timer = None
-            if live.sandbox is not None:
-                await to_the_end(live.sandbox.close())
+            await to_the_end(live.sandbox.close())
             give_slot(self.tree, node)
 
     async def _end(self, live: Live, ending: Ending, began: float) -> Result:
@@ -183,7 +182,6 @@ class Driver:
             # A child need not wait: whatever its parent records after it cannot be durable before it.
             await node.log.durable()
         return result
-
 
     async def _handed(self, live: Live, ending: Ending) -> Handed:
         """What the run did to the user's project, in its branch. A tree that the next process goes on with is

@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 CLOSE_S = 20.0
 """How long a run's end waits for its sandbox. What is not gone by then goes on ending by itself."""
 UNCONTAINED = ("", "host")
-"""What keeps commands in where nothing does: no sandbox, and one that only calls itself so."""
+"""What keeps commands in where nothing does: host mode, and what only calls itself a sandbox."""
 
 
 class RunSandbox:
@@ -57,14 +57,16 @@ class RunSandbox:
                     sandbox, self._sandbox = self._sandbox, None
                 if sandbox is not None:
                     await sandbox.close()
-            await asyncio.to_thread(self._workspace.release)
+            if self._workspace.input_dir:
+                await asyncio.to_thread(self._workspace.release)
         except Exception:
             logger.exception("the sandbox of task %s did not end as it should", self._task_id)
 
 
-async def backend_of(sandboxes: Sandboxes | None) -> BackendName | None:
+async def backend_of(sandboxes: Sandboxes) -> BackendName | None:
     """What the commands of a new tree are kept in by; None in host mode. Raises `SandboxUnavailable`."""
-    return None if sandboxes is None else (await sandboxes.ready()).backend
+    probe = await sandboxes.ready()
+    return probe.backend if probe is not None else None
 
 
 def refuse_weaker(started: RunStarted, backend: BackendName | None) -> None:

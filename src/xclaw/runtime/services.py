@@ -64,14 +64,14 @@ class Services:
     """Whether the process behind an owner still runs."""
     memory_root: str
     approvals: Approvals
+    sandboxes: Sandboxes
+    """Where commands are executed."""
     workers: Mapping[Isolation, WorkerKind] = field(default_factory=dict[Isolation, WorkerKind])
     """Of the kinds of sub-agent whose loop goes on in another process."""
     projects: Projects | None = None
     """Trees of users' own directories; None: there are none."""
     project_directory: str = ""
     """The directory that roots work on which name none; empty: none."""
-    sandboxes: Sandboxes | None = None
-    """Where commands are executed; None in host mode."""
     memory: Memory | None = None
     """What outlives a conversation; None: nothing does."""
     watchers: list[Receive] = field(default_factory=list[Receive])

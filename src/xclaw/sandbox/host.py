@@ -1,12 +1,14 @@
-"""The backend that keeps nothing in: commands run on this machine as xclaw's own user. They are bounded in
-time and output, and none outlives its call."""
+"""What keeps nothing in: commands run on this machine as xclaw's own user, in host mode and by the backend
+`host`. They are bounded in time and output, and none outlives its call."""
 
 import asyncio
 import os
 import posixpath
 import shutil
 import stat
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from xclaw.contracts.errors import SandboxLost, ToolFailed
@@ -18,14 +20,17 @@ from xclaw.contracts.sandbox import (
     Sandbox,
     SandboxCommand,
     SandboxExit,
+    SandboxPolicy,
     SandboxSpec,
 )
-from xclaw.sandbox.environment import checked, environment_inside
+from xclaw.sandbox.environment import Pairs, checked, environment_inside
 from xclaw.sandbox.files import absolute_inside
 from xclaw.sandbox.host_processes import HostCommand, run_on_host
 from xclaw.sandbox.specs import checked_spec
 
 GRACE_S = 0.5
+"""Seconds between asking a command that is out of time to end and killing it."""
+_EVERYTHING = SandboxPolicy(output_bytes=sys.maxsize)
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -33,6 +38,10 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 class HostBackend:
     """Implements `SandboxBackend`. Only ever by explicit choice."""
+
+    def __init__(self, marks: Pairs = ()) -> None:
+        """`marks` are variables of all commands, by which others find what a killed process left."""
+        self._marks = marks
 
     @property
     def name(self) -> BackendName:
@@ -43,16 +52,38 @@ class HostBackend:
 
     async def start(self, spec: SandboxSpec) -> Sandbox:
         checked_spec(spec)
-        return HostSandbox(spec)
+        return HostSandbox(spec, self._marks)
+
+
+class HostSandboxes:
+    """Implements `Sandboxes`, for host mode: there are as many as are wanted, and nothing to start or to end.
+    All output of a command is passed on, so that whoever bounds it has its end, too."""
+
+    def __init__(self, marks: Pairs = (), grace_s: float = GRACE_S) -> None:
+        self._marks = marks
+        self._grace_s = grace_s
+
+    async def ready(self) -> None:
+        return None
+
+    async def open(self, spec: SandboxSpec) -> Sandbox:
+        return HostSandbox(replace(spec, policy=_EVERYTHING), self._marks, self._grace_s)
+
+    async def close(self) -> None:
+        """There is nothing to end: a command is ended with its run."""
 
 
 class HostSandbox:
     """Implements `Sandbox`. /workspace and /input are names for the host's directories in `directory`, `put`
     and `get`; commands themselves see the host's paths."""
 
-    def __init__(self, spec: SandboxSpec) -> None:
+    def __init__(self, spec: SandboxSpec, marks: Pairs = (), grace_s: float = GRACE_S) -> None:
         self._spec = spec
-        self._places = {WORKSPACE: spec.workspace, INPUT: spec.input}
+        self._marks = marks
+        self._grace_s = grace_s
+        self._places = {WORKSPACE: spec.workspace}
+        if spec.input:
+            self._places[INPUT] = spec.input
         self._places.update((mount.target, mount.source) for mount in spec.mounts)
         self._turn = asyncio.Lock()
         self._running: asyncio.Task[SandboxExit] | None = None
@@ -68,7 +99,7 @@ class HostSandbox:
         root, parts = self._place(command.directory)
         directory = str(Path(root, *parts))
         environment = environment_inside(self._spec.policy.environment, home=self._spec.workspace)
-        environment.update(checked(command.environment))
+        environment.update((*checked(command.environment), *self._marks))
         _check_program(command.argv, environment["PATH"])
         order = HostCommand(
             argv=command.argv,
@@ -76,7 +107,7 @@ class HostSandbox:
             environment=environment,
             stdin=command.stdin,
             timeout_s=command.timeout_s,
-            grace_s=GRACE_S,
+            grace_s=self._grace_s,
             output_bytes=self._spec.policy.output_bytes,
         )
         async with self._turn:

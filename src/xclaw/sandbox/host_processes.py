@@ -15,7 +15,7 @@ import signal
 import tempfile
 import time
 from asyncio.subprocess import Process
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,16 +100,14 @@ async def run_on_host(command: HostCommand, output: Output) -> SandboxExit:
 async def _start(command: HostCommand, marker: str, watched: int, writing: int) -> Process:
     """Start the leader of the command. Closes both descriptors."""
     try:
-        with tempfile.TemporaryFile() as content:
-            content.write(command.stdin)
-            content.seek(0)
+        with _readable(command.stdin) as content:
             return await asyncio.create_subprocess_exec(
                 "/bin/sh",
                 "-c",
                 _LEADER,
                 "xclaw",
                 *command.argv,
-                stdin=content.fileno() if command.stdin else asyncio.subprocess.DEVNULL,
+                stdin=content,
                 stdout=writing,
                 stderr=watched,
                 cwd=command.directory,
@@ -124,6 +122,18 @@ async def _start(command: HostCommand, marker: str, watched: int, writing: int) 
     finally:
         os.close(watched)
         os.close(writing)
+
+
+@contextlib.contextmanager
+def _readable(content: bytes) -> Generator[int]:
+    """What a command reads from, as a descriptor or a stand-in for one."""
+    if not content:
+        yield asyncio.subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.seek(0)
+        yield file.fileno()
 
 
 async def _exit_code(process: Process, timeout_s: float) -> int | None:

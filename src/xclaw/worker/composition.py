@@ -101,8 +101,7 @@ def _services(line: RuntimeLine, begin: Begin, journal: LineJournal, environment
     phases = Phases(setup.coordinator, pad_keeper(FileScratchpad(setup.memory)))
     # A worker has few runs and none before it begins: nothing is worth keeping warm.
     sandbox = replace(setup.sandbox, pool_size=0) if begin.sandbox else None
-    mark = environment.get(MARK, "")
-    tools = build_toolbox(workspaces.find, agents.roster(), own, phases, mark, sandbox)
+    tools = build_toolbox(workspaces.find, agents.roster(), own, phases, sandbox)
     settings = ForkSettings(environment)
     forked = WorkerKind(lambda: start_forked(settings), frozenset(tools.names()), begin.setup)
 
@@ -129,7 +128,7 @@ def _services(line: RuntimeLine, begin: Begin, journal: LineJournal, environment
         launchers={"local": LocalLauncher(), "teammate": LocalLauncher(), "forked": ForkedLauncher()},
         coaching=SmallModelCoaching(),
         settings=begin.settings,
-        sandboxes=build_sandboxes(sandbox) if sandbox else None,
+        sandboxes=build_sandboxes(sandbox, environment.get(MARK, "")),
         projects=LocalProjects(setup.project) if setup.project else None,
         owner=begin.owner,
         owner_alive=lambda owner: owner == begin.owner,

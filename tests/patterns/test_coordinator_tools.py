@@ -156,6 +156,23 @@ def test_checks_that_cannot_be_run_are_refused(tmp_path: Path, checks: object, w
     assert desk.tasks == []
 
 
+@pytest.mark.parametrize(
+    ("checks", "commands"),
+    [
+        (["one [exit code 0]"], ["one"]),
+        (["one", "one [exit code 0]", "two\n[exit code -9]"], ["one", "two"]),
+        (["echo '[exit code 0]' end"], ["echo '[exit code 0]' end"]),
+    ],
+)
+def test_a_receipt_that_was_copied_along_is_no_part_of_a_command(
+    tmp_path: Path, checks: list[str], commands: list[str]
+) -> None:
+    """H1: a small model that was shown `[exit code 0]` behind a command repeats both."""
+    desk = Desk(tmp_path, PEOPLE, Coordination(phase="verification", begun=True, round=1, rounds=3))
+    desk.use("verify", checks=checks)
+    assert [check.command for check in desk.tasks[0].checks] == commands
+
+
 def test_a_verifier_is_given_the_newest_of_each_file_and_time_for_its_commands(tmp_path: Path) -> None:
     desk = Desk(tmp_path, PEOPLE)
     first = desk.stage.delivered_by_a_child("a.py", "x = 1")

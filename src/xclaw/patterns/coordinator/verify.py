@@ -3,6 +3,7 @@
 The verdict is read from exit codes: what the worker says of them is not looked at.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -30,6 +31,8 @@ COMMAND_CHARACTERS = 4_000
 SPARE_S = 900.0
 """Of a verifier's time, beside its commands: for its model."""
 _EXAMPLE = '[{"command": "python3 -m unittest -v", "why": "the tests pass"}]'
+_RECEIPT = re.compile(r"\[exit code -?[0-9]{1,6}\]\Z")
+"""As `shell` shows it. A small model takes it for a part of the command that it repeats."""
 _WITH_PROJECT = ": the user's project with all changes is in `project` there, other files beside it"
 
 
@@ -153,7 +156,9 @@ class VerifyTool:
             place = f"checks[{index}].command"
             if not isinstance(command, str) or not command.strip():
                 raise ToolFailed(f"{place} must be a command line, not {shown(command)}, e.g. {_EXAMPLE}")
-            command = command.strip()
+            command, is_copy = _without_receipt(command.strip())
+            if is_copy and command in checks:
+                continue
             if len(command) > COMMAND_CHARACTERS or "\0" in command or _is_half_encoded(command):
                 raise ToolFailed(
                     f"{place} must have at most {COMMAND_CHARACTERS} characters, no NUL and no half of one"
@@ -165,9 +170,15 @@ class VerifyTool:
                 command,
                 str(why)[:500] if why else "",
                 self._settings.check_timeout_s,
-                str(replaces).strip() if replaces else "",
+                _without_receipt(str(replaces).strip())[0] if replaces else "",
             )
         return tuple(checks.values())
+
+
+def _without_receipt(command: str) -> tuple[str, bool]:
+    """The command, and whether a receipt that was shown behind an earlier one had been copied along with it."""
+    found = _RECEIPT.search(command)
+    return (command[: found.start()].rstrip(), True) if found else (command, False)
 
 
 def verdict_of(checks: Sequence[Check], runs: Sequence[CheckRun]) -> Verdict:

@@ -29,6 +29,7 @@ from xclaw.cli.stored_options import KnowledgeOptions, MemoryOptions, Scratchpad
 from xclaw.cli.streams import prepare_streams
 from xclaw.cli.workflow_options import WorkflowOptions
 from xclaw.cli.worktrees_options import WorktreesOptions
+from xclaw.runtime.collector import collect_less_often
 
 app = typer.Typer(
     name="xclaw",
@@ -370,6 +371,7 @@ def with_command(arguments: list[str]) -> list[str]:
 def main() -> None:
     """The entry point. Exits the process."""
     hold_interrupts()
+    collect_less_often()  # also while a command's modules are loaded, a tenth of which is collecting
     prepare_streams()
     logging.getLogger().addHandler(LogLines())
     arguments = with_command(sys.argv[1:])

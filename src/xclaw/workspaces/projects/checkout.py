@@ -4,7 +4,7 @@ import os
 import re
 import stat
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from xclaw.workspaces.projects.reading import opened_tree
 
@@ -46,6 +46,15 @@ class Checkout:
         pairs = (line.split(" ", 1) for line in lines if not line.startswith(("#", "^")) and " " in line)
         return {name: commit for commit, name in pairs if _id(commit)}
 
+    def has_part(self, ref: str) -> bool:
+        """A packed ref has the name of a directory that `ref` would lie in."""
+        packed = self.packed()
+        return any(str(above) in packed for above in PurePosixPath(ref).parents)
+
+    def has_below(self, ref: str) -> bool:
+        """A packed ref lies in a directory of the name of `ref`."""
+        return any(name.startswith(f"{ref}/") for name in self.packed())
+
     def checked_out(self) -> set[str]:
         """The branches that some working directory of the repository is on."""
         heads = [self.read("HEAD", 4096), self.read("HEAD", 4096, common=True)]
@@ -56,12 +65,24 @@ class Checkout:
         return {text[5:].strip() for text in texts if text.startswith("ref: ")}
 
     @property
+    def objects(self) -> tuple[str, str]:
+        """What has a git on our repository find its objects, too: a variable of the environment."""
+        path = f"{self.common}/objects".replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        return "GIT_ALTERNATE_OBJECT_DIRECTORIES", f'"{path}"'
+
+    @property
     def is_plain(self) -> bool:
         """Its branches are files, its ids are the usual ones."""
+        return not self._says(r"(objectformat\s*=\s*sha256|refstorage\s*=\s*reftable)")
+
+    @property
+    def has_modes(self) -> bool:
+        """Its disk tells files that may be run from others."""
+        return not self._says(r"filemode\s*=\s*(false|no|off|0)\s*$")
+
+    def _says(self, setting: str) -> bool:
         config = (self.read("config", 1_000_000, common=True) or b"").decode("utf-8", "replace").casefold()
-        return not re.search(
-            r"^\s*(objectformat\s*=\s*sha256|refstorage\s*=\s*reftable)", config, re.MULTILINE
-        )
+        return re.search(rf"^\s*{setting}", config, re.MULTILINE) is not None
 
 
 def find_checkout(directory: str) -> tuple[Checkout | None, str]:
@@ -72,7 +93,7 @@ def find_checkout(directory: str) -> tuple[Checkout | None, str]:
     except OSError:
         return None, ""
     if stat.S_ISDIR(status.st_mode):
-        if not _looks_like(git):
+        if not is_repository(git):
             return None, "its .git is no repository, so it is treated as a folder"
         checkout = Checkout(directory, git, git)
     elif stat.S_ISREG(status.st_mode):
@@ -105,6 +126,16 @@ def top_of(directory: str) -> str:
     return directory
 
 
+def is_inside_git(directory: str) -> bool:
+    """It is part of a repository's own files, or of a bare one; a working directory may lie in one."""
+    for place in (Path(directory), *Path(directory).parents):
+        if os.path.lexists(place / ".git"):
+            return False
+        if is_repository(str(place)):
+            return True
+    return False
+
+
 def _linked(directory: str, git: str) -> Checkout | None:
     """A working directory that was added to a repository: each of the two has to name the other."""
     text = (_read(directory, ".git", 4096) or b"").decode("utf-8", "surrogateescape").strip()
@@ -116,10 +147,11 @@ def _linked(directory: str, git: str) -> Checkout | None:
     if not back or not common or os.path.realpath(back) != os.path.realpath(git):
         return None
     shared = os.path.normpath(os.path.join(own, common))  # noqa: PTH118
-    return Checkout(directory, own, shared) if _looks_like(shared) else None
+    return Checkout(directory, own, shared) if is_repository(shared) else None
 
 
-def _looks_like(git: str) -> bool:
+def is_repository(git: str) -> bool:
+    """It looks like what a `.git` is, or a bare one."""
     return all(
         os.path.isdir(place) and not os.path.islink(place)  # noqa: PTH112, PTH114
         for place in (git, f"{git}/objects", f"{git}/refs")

@@ -102,6 +102,13 @@ class Git:
             raise GitFailed(f"git {arguments[0]} failed ({code}): {_readable(said)}")
         return output
 
+    def told(self, *arguments: str, environment: Mapping[str, str]) -> tuple[bytes, bytes]:
+        """What it wrote, and its warnings. Raises `GitFailed`."""
+        code, output, said = self.ended(*arguments, environment=environment)
+        if code != 0:
+            raise GitFailed(f"git {arguments[0]} failed ({code}): {_readable(said)}")
+        return output, said
+
     def ended(
         self,
         *arguments: str,

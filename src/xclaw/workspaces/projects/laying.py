@@ -45,12 +45,12 @@ def remove_tree(directory: Path) -> None:
     if not directory.is_dir() or directory.is_symlink():
         directory.unlink(missing_ok=True)
         return
+    directory.chmod(0o700)
     for folder, names, _ in os.walk(directory):
         for name in names:
             below = Path(folder, name)
             if not below.is_symlink():
                 below.chmod(0o700)
-    directory.chmod(0o700)
     shutil.rmtree(directory)
 
 

@@ -1,11 +1,14 @@
 """Branches as people take them: lists of commits, and patches."""
 
 import os
+from collections.abc import Iterator
 
 from xclaw.contracts.projects import Commit
 from xclaw.workspaces.projects.shadow import Shadow
 
 MAX_COMMITS = 1_000
+MAX_FILES = 1_000
+"""Named of one commit."""
 MAX_PATCH = 64_000_000
 _NO_COMMANDS = ("--no-ext-diff", "--no-textconv", "--no-color")
 
@@ -35,16 +38,31 @@ def log(shadow: Shadow, branch: str, start: str, tip: str) -> list[Commit]:
         "--topo-order",
         f"--max-count={MAX_COMMITS}",
         "--no-show-signature",
-        "--format=%x01%x01%H%x00%s%x00",
-        "--name-only",
+        "--format=%H%x00%s%x00",
+        "--raw",
+        "--abbrev=40",
         "-z",
         "--no-renames",
         *_NO_COMMANDS,
         f"{start}..{tip}",
     )
-    commits: list[Commit] = []
-    for part in said.split(b"\x01\x01")[1:]:
-        commit_id, subject, *names = part.split(b"\0")
-        files = tuple(os.fsdecode(name.lstrip(b"\n")) for name in names if name.strip())
-        commits.append(Commit(commit_id.decode(), branch, subject.decode("utf-8", "replace"), files[:1_000]))
-    return commits
+    return [
+        Commit(commit_id, branch, subject, tuple(files[:MAX_FILES]))
+        for commit_id, subject, files in _read(iter(said.split(b"\0")))
+    ]
+
+
+def _read(fields: Iterator[bytes]) -> Iterator[tuple[str, str, list[str]]]:
+    """Id, subject and files of each commit. What stands where decides, since subjects and names may hold
+    anything but NUL: a path comes behind a field that begins with ":", a subject behind an id."""
+    found: tuple[str, str, list[str]] | None = None
+    for field in fields:
+        about = field.lstrip(b"\n")
+        if about.startswith(b":") and found is not None:
+            found[2].append(os.fsdecode(next(fields, b"")))
+        elif about:
+            if found is not None:
+                yield found
+            found = (about.decode(), next(fields, b"").decode("utf-8", "replace"), [])
+    if found is not None:
+        yield found

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.projects import Commit, Merged, Project
-from xclaw.workspaces.projects.checkout import find_checkout, top_of
+from xclaw.workspaces.projects.checkout import find_checkout, is_inside_git, top_of
 from xclaw.workspaces.projects.git import Git, GitSettings
 from xclaw.workspaces.projects.listing import Listing, list_checkout, list_folder
 from xclaw.workspaces.projects.merging import merge
@@ -170,6 +170,10 @@ class LocalProjects:
             raise UsageError(f"--project {directory!r}: there is no such directory")
         if real in ("/", os.path.realpath(self._settings.root)):
             raise UsageError(f"--project {directory!r}: name the directory of one project")
+        if is_inside_git(real):
+            raise UsageError(
+                f"--project {directory!r} is git's own; name the directory that holds your files"
+            )
         try:
             top = top_of(real)
         except OSError as failure:

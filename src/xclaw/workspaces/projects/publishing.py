@@ -9,13 +9,16 @@ that names it. Nothing else of theirs is opened for writing.
 import os
 import tempfile
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 
+from xclaw.contracts.errors import UsageError
 from xclaw.contracts.projects import Project
 from xclaw.workspaces.projects.checkout import Checkout
-from xclaw.workspaces.projects.git import Git, GitFailed
+from xclaw.workspaces.projects.git import Git
+from xclaw.workspaces.projects.reading import shown_names
 from xclaw.workspaces.projects.shadow import Note, Shadow
-from xclaw.workspaces.projects.snapshots import quoted_place
 from xclaw.workspaces.projects.user_branches import take_branch
 
 MAX_COMMITS = 10_000
@@ -50,18 +53,40 @@ def publish(shadow: Shadow, checkout: Checkout, project: Project, branch: str, n
     git = _reading(shadow.git, checkout)
     writer = replace_git(shadow, git)
     start = shadow.commit_of(_start_ref(project.base, project.head)) or project.head
-    if not start:
-        raise GitFailed("the project had neither commits nor files when xclaw began; take the patch")
+    if project.head and not writer.commit_of(project.head):
+        raise UsageError(
+            f"{project.directory} does not hold the commit {project.head[:10]} any more, which it was at when xclaw "
+            "began; take the patch"
+        )
     made: dict[str, str] = {project.base: start}
     new: list[str] = [start] if start != project.head else []
+    unseen = {*(writer.files(start) if start else ())} - {*shadow.files(project.base)}
     for original in _originals(shadow, project.base, tip):
-        tree = _with_changes(git, start, _changes(shadow, project.base, original.id))
-        parents = tuple(dict.fromkeys(made.get(parent, start) for parent in original.parents))
+        changes = _changes(shadow, project.base, original.id)
+        _refuse_unseen(changes, unseen)
+        tree = _with_changes(git, start, changes)
+        parents = tuple(dict.fromkeys(made.get(parent, start) for parent in original.parents if start))
         made[original.id] = writer.commit_tree(tree, parents, original.note)
         new.append(made[original.id])
     commit = made[tip]
     _hand_over(git, checkout, project.head, new)
     return take_branch(checkout, name, commit, lambda older: writer.is_ancestor(older, commit))
+
+
+def _refuse_unseen(changes: Changes, unseen: AbstractSet[str]) -> None:
+    """Raise `UsageError` if something that workers were not shown would be replaced."""
+    above = {str(place) for path in unseen for place in PurePosixPath(path).parents}
+    replaced = [
+        path
+        for path, entry in sorted(changes.items())
+        if entry is not None
+        and (path in above or not unseen.isdisjoint((path, *map(str, PurePosixPath(path).parents))))
+    ]
+    if replaced:
+        raise UsageError(
+            f"no branch was made: it would replace what workers were not shown, by {shown_names(replaced)}; "
+            "take the patch"
+        )
 
 
 def replace_git(shadow: Shadow, git: Git) -> Shadow:
@@ -77,9 +102,7 @@ def _start_ref(base: str, head: str) -> str:
 
 def _reading(git: Git, checkout: Checkout) -> Git:
     """git on our repository that finds the user's objects too."""
-    return replace(
-        git, also=(("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted_place(f"{checkout.common}/objects")),)
-    )
+    return replace(git, also=(*git.also, checkout.objects))
 
 
 def _with_changes(git: Git, start: str, changes: Changes) -> str:

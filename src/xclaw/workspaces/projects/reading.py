@@ -4,7 +4,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Generator, Iterable
+from collections.abc import Container, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -12,6 +12,7 @@ from typing import Literal
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CHUNK = 1 << 20
+_NAMED = 5
 
 FileMode = Literal["100644", "100755", "120000"]
 
@@ -141,20 +142,40 @@ def opened_tree(directory: str, max_file_bytes: int) -> Generator[Tree]:
 
 
 def leads_inside(path: str, target: str) -> bool:
-    """Whether a link at `path` stays below the directory, whatever else is a link there: it never goes up
-    past the top, by name."""
-    if target.startswith("/"):
-        return False
-    depth = path.count("/")
-    for part in target.split("/"):
-        depth += 0 if part in ("", ".") else -1 if part == ".." else 1
-        if depth < 0:
-            return False
-    return True
+    """Whether a link at `path` stays below the directory, whatever else is a link there: it goes up first, not
+    past the top, and then only down. What is above a name is known to nobody, since that may be a link itself."""
+    parts = [part for part in target.split("/") if part not in ("", ".")]
+    up = next((index for index, part in enumerate(parts) if part != ".."), len(parts))
+    return not target.startswith("/") and up <= path.count("/") and ".." not in parts[up:]
 
 
-def repositories_below(tree: Tree, paths: Iterable[str]) -> list[str]:
-    """Of paths that git lists as directories: a repository is inside each."""
-    return sorted(
-        path.rstrip("/") for path in paths if path.endswith("/") and tree.is_directory(path.rstrip("/"))
-    )
+def repositories_below(tree: Tree, paths: Iterable[str], known: Container[str] = ()) -> list[str]:
+    """Directories that are repositories: those that git lists as one, for their `.git`, and those that are one
+    as they lie there, unless that is in `known`."""
+    found: set[str] = set()
+    for path in paths:
+        above, _, name = path.rpartition("/")
+        if above and not name and tree.is_directory(above):
+            found.add(above)
+        elif above and name == "HEAD" and path not in known:
+            found.update([above] if all(map(tree.is_directory, _parts_of(above))) else [])
+    return sorted(found)
+
+
+def _parts_of(repository: str) -> tuple[str, str]:
+    return f"{repository}/objects", f"{repository}/refs"
+
+
+def is_below(path: str, directories: Sequence[str]) -> bool:
+    return any(path.startswith(f"{directory}/") for directory in directories)
+
+
+def shown_names(paths: Sequence[str]) -> str:
+    """A few, on one line."""
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return ", ".join(map(_shown, paths[:_NAMED])) + more
+
+
+def _shown(path: str) -> str:
+    plain = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return "".join(letter if letter.isprintable() else "?" for letter in plain)[:200]

@@ -6,7 +6,7 @@ import os
 import secrets
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from xclaw.contracts.errors import UsageError
@@ -14,11 +14,18 @@ from xclaw.workspaces.projects.checkout import Checkout
 from xclaw.workspaces.projects.denied import is_denied
 from xclaw.workspaces.projects.laying import lay_out, remove_tree
 from xclaw.workspaces.projects.listing import Listing
-from xclaw.workspaces.projects.reading import Found, LeftOut, Tree, opened_tree, repositories_below
+from xclaw.workspaces.projects.reading import (
+    Found,
+    LeftOut,
+    Tree,
+    is_below,
+    opened_tree,
+    repositories_below,
+    shown_names,
+)
 from xclaw.workspaces.projects.settings import ProjectSettings
 from xclaw.workspaces.projects.shadow import Note, Shadow, Writing, writing
 
-_NAMED = 5
 _SNAPSHOT = Note("The files as they were", "xclaw", 0)
 
 
@@ -44,13 +51,14 @@ def take(shadow: Shadow, directory: str, listing: Listing, settings: ProjectSett
     files: dict[str, tuple[str, str]] = {}
     left_out: list[LeftOut] = []
     with opened_tree(directory, settings.max_file_bytes) as tree, writing(_known(shadow)) as made:
-        inside = repositories_below(tree, listing.paths)
+        inside = repositories_below(tree, listing.paths, listing.tracked)
         left_out += [LeftOut(path, "a repository of its own") for path in (*listing.submodules, *inside)]
         for path in listing.paths:
-            found = _allowed(tree, path, settings)
+            found = None if is_below(path, inside) else _allowed(tree, path, settings)
             if isinstance(found, LeftOut):
                 left_out.append(found)
             elif found is not None:
+                found = found if listing.has_modes else _with_mode(found, listing)
                 files[path] = (found.mode, found.object_id)
                 _add(made, found, directory, settings)
         ref = f"refs/xclaw/snapshots/{made.digest}"
@@ -63,12 +71,7 @@ def notes_of(left_out: Iterable[LeftOut]) -> tuple[str, ...]:
     by_reason: dict[str, list[str]] = {}
     for each in left_out:
         by_reason.setdefault(each.why, []).append(each.path)
-    lines: list[str] = []
-    for why, paths in by_reason.items():
-        named = ", ".join(_shown(path) for path in paths[:_NAMED])
-        more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-        lines.append(f"left out ({why}): {named}{more}")
-    return tuple(lines)
+    return tuple(f"left out ({why}): {shown_names(paths)}" for why, paths in by_reason.items())
 
 
 def is_dirty(shadow: Shadow, checkout: Checkout, head: str, listing: Listing, taken: Taken) -> bool:
@@ -80,8 +83,9 @@ def is_dirty(shadow: Shadow, checkout: Checkout, head: str, listing: Listing, ta
 
 def committed(shadow: Shadow, checkout: Checkout, head: str) -> dict[str, tuple[str, str]] | None:
     """The files of the user's commit, read with git's own reader from their objects; None where it fails."""
-    environment = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted_place(f"{checkout.common}/objects")}
-    code, said, _ = shadow.git.ended("ls-tree", "-r", "-z", "--full-tree", head, environment=environment)
+    code, said, _ = shadow.git.ended(
+        "ls-tree", "-r", "-z", "--full-tree", head, environment=dict([checkout.objects])
+    )
     if code != 0:
         return None
     found: dict[str, tuple[str, str]] = {}
@@ -107,16 +111,19 @@ def changes_since(
             continue
         if before.get(path) != entry:
             changes[path] = entry
-    for path, (mode, _) in before.items():
+    out.update(listing.absent)
+    for path, (mode, _) in before.items() if listing.knows_deleted else ():
         if path not in taken.files and path not in out and mode != "160000":
             changes[path] = None
     return changes
 
 
-def quoted_place(path: str) -> str:
-    """A path in a list that git parts at ":"."""
-    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+def _with_mode(found: Found, listing: Listing) -> Found:
+    """As the index has it: on some disks all files may be run."""
+    if found.mode == "120000":
+        return found
+    mode = listing.tracked.get(found.path, ("100644", ""))[0]
+    return replace(found, mode="100755" if mode == "100755" else "100644")
 
 
 def _allowed(tree: Tree, path: str, settings: ProjectSettings) -> Found | LeftOut | None:
@@ -140,11 +147,6 @@ def _known(shadow: Shadow) -> set[str]:
     """Contents that the last snapshot had."""
     last = shadow.commit_of("refs/xclaw/last")
     return {object_id for _, object_id in shadow.files(last).values()} if last else set()
-
-
-def _shown(path: str) -> str:
-    plain = os.fsencode(path).decode("utf-8", "backslashreplace")
-    return "".join(letter if letter.isprintable() else "?" for letter in plain)[:200]
 
 
 class Layouts:

@@ -42,9 +42,11 @@ def take_branch(checkout: Checkout, branch: str, commit: str, is_ours_before: Ca
 def _write(checkout: Checkout, ref: str, expected: str, commit: str) -> bool:
     """As git writes one: a lock file of the branch, which becomes the branch. False where the place is taken."""
     *above, name = ref.split("/")
+    if checkout.has_part(ref):
+        raise _taken_by_part(ref)
     try:
         with _opened(checkout.common, above) as directory:
-            if _is_directory(name, directory):
+            if _is_directory(name, directory) or checkout.has_below(ref):
                 return False
             lock = f"{name}.lock"
             descriptor = os.open(lock, _NEW, 0o644, dir_fd=directory)
@@ -61,11 +63,13 @@ def _write(checkout: Checkout, ref: str, expected: str, commit: str) -> bool:
                 with suppress(FileNotFoundError):
                     os.unlink(lock, dir_fd=directory)
     except NotADirectoryError:
-        raise UsageError(
-            f"the branch {ref[11:]} cannot be made: another branch has the name of a part of it"
-        ) from None
+        raise _taken_by_part(ref) from None
     except FileExistsError:
         return False
+
+
+def _taken_by_part(ref: str) -> UsageError:
+    return UsageError(f"the branch {ref[11:]} cannot be made: another branch has the name of a part of it")
 
 
 @contextmanager

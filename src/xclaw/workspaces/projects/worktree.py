@@ -13,7 +13,7 @@ from xclaw.workspaces.projects.denied import is_denied, is_git_internal
 from xclaw.workspaces.projects.laying import lay_out, owner_for, remove_tree
 from xclaw.workspaces.projects.listing import list_tree
 from xclaw.workspaces.projects.patches import log, patch
-from xclaw.workspaces.projects.reading import Found, LeftOut, Tree, opened_tree, repositories_below
+from xclaw.workspaces.projects.reading import Found, LeftOut, Tree, is_below, opened_tree, repositories_below
 from xclaw.workspaces.projects.records import TreeRecord
 from xclaw.workspaces.projects.settings import ProjectSettings
 from xclaw.workspaces.projects.shadow import BRANCHES, Note, Shadow, Writing, writing
@@ -113,14 +113,15 @@ class PrivateTree:
         self, shadow: Shadow, tree: Tree, tip: str, before: Mapping[str, tuple[str, str]], made: Writing
     ) -> _Look:
         """Read all that is there; `made` gets what belongs into a commit."""
-        paths = list_tree(shadow.git, self.directory, tip)
-        repositories = repositories_below(tree, paths)
+        paths, unreadable = list_tree(shadow.git, self.directory, tip)
+        repositories = repositories_below(tree, paths, before)
         files: dict[str, tuple[str, str]] = {}
         left_out = [LeftOut(path, "a repository of its own") for path in repositories]
+        left_out += [LeftOut(path, "cannot be read") for path in unreadable]
         if tree.is_there(".git"):
             left_out.append(LeftOut(".git", "a repository's own files"))
         for path in paths:
-            found = self._found(tree, path, before)
+            found = None if is_below(path, repositories) else self._found(tree, path, before)
             if isinstance(found, LeftOut):
                 left_out.append(found)
                 if path in before:  # as it was: what cannot be taken in is not a deletion

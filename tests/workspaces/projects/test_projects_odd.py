@@ -1,0 +1,237 @@
+"""Repositories and trees that are not as most are: nothing of the user's is lost or broken by them (SPEC F4)."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from workspaces.projects.project_play import UserRepository, names, projects
+from xclaw.contracts.errors import ToolFailed, UsageError
+from xclaw.contracts.projects import Project
+from xclaw.workspaces.projects.projects import LocalProjects
+from xclaw.workspaces.projects.worktree import PrivateTree
+
+NOBODY = 65_534
+
+
+def tree_of(mine: LocalProjects, project: Project, place: Path) -> PrivateTree:
+    tree = mine.worktree(project, "run1", "task1", str(place / "project"))
+    tree.prepare()
+    return tree
+
+
+def changed(
+    tmp_path: Path, theirs: UserRepository, **files: str
+) -> tuple[LocalProjects, Project, PrivateTree]:
+    mine = projects(tmp_path)
+    project = mine.open(str(theirs.directory))
+    tree = tree_of(mine, project, tmp_path)
+    for path, content in files.items():
+        Path(tree.directory, path).write_text(content)
+    tree.commit("work", "coder")
+    return mine, project, tree
+
+
+@pytest.mark.parametrize("how", [("--no-sparse-index",), ("--sparse-index",)])
+def test_what_a_sparse_checkout_leaves_out_is_not_deleted(tmp_path: Path, how: tuple[str, ...]) -> None:
+    theirs = UserRepository(tmp_path / "repo")
+    theirs.commit("one", {"in/a": "1\n", "out/deep/b": "2\n", "c": "3\n"})
+    theirs.git("sparse-checkout", "set", "--cone", *how, "in")
+    mine, project, tree = changed(tmp_path, theirs, c="4\n")
+    assert not project.dirty
+    branch = mine.publish(project, tree.branch)
+    assert theirs.git("diff", "--name-only", "main", branch).split() == ["c"]
+
+
+def test_an_index_in_two_files_makes_nothing_deleted(tmp_path: Path) -> None:
+    theirs = UserRepository(tmp_path / "repo")
+    theirs.commit("one", {".gitignore": "made\n", "a": "1\n"})
+    theirs.write({"made": "by hand\n"})
+    theirs.git("add", "-f", "made")
+    theirs.git("commit", "-q", "-m", "two")
+    theirs.git("update-index", "--split-index")
+    mine, project, tree = changed(tmp_path, theirs, a="2\n")
+    branch = mine.publish(project, tree.branch)
+    assert theirs.git("diff", "--name-only", "main", branch).split() == ["a"]
+
+
+def test_a_disk_on_which_all_files_may_be_run_changes_none(tmp_path: Path) -> None:
+    theirs = UserRepository(tmp_path / "repo")
+    theirs.commit("one", {"a": "1\n", "b": "1\n"})
+    theirs.git("config", "core.fileMode", "false")
+    for name in ("a", "b"):
+        (theirs.directory / name).chmod(0o755)
+    mine, project, tree = changed(tmp_path, theirs, a="2\n")
+    assert not project.dirty
+    branch = mine.publish(project, tree.branch)
+    assert theirs.git("diff", "--summary", "main", branch) == ""
+
+
+@pytest.mark.parametrize("ours", ["xclaw/task1/more", "xclaw"])
+def test_branches_that_were_packed_are_in_the_way_too(tmp_path: Path, ours: str) -> None:
+    """A branch beside them, of a name that is a part of theirs, would break the repository."""
+    theirs = UserRepository(tmp_path / "repo")
+    theirs.commit("one", {"a": "1\n"})
+    theirs.git("branch", ours)
+    theirs.git("pack-refs", "--all")
+    mine, project, tree = changed(tmp_path, theirs, a="2\n")
+    if ours == "xclaw":
+        with pytest.raises(UsageError, match="another branch has the name of a part of it"):
+            mine.publish(project, tree.branch)
+    else:
+        assert mine.publish(project, tree.branch) == "xclaw/task1-2"
+    theirs.git("gc", "-q")
+    theirs.git("fsck")
+
+
+def test_a_message_and_names_of_any_characters_are_read_as_they_are(tmp_path: Path) -> None:
+    theirs = UserRepository(tmp_path / "repo")
+    theirs.commit("one", {"a": "1\n"})
+    mine, project, tree = changed(tmp_path, theirs)
+    odd = ["\x01\x01f", "\n:z", " ", ":100644 x"]
+    for name in odd:
+        Path(tree.directory, name).write_text("x")
+    tree.commit("a\x01\x01:b\nand more", "coder")
+    Path(tree.directory, "a").write_text("2\n")
+    tree.commit(":", "coder")
+    first, second = mine.log(project, tree.branch)
+    assert (first.message, set(first.files)) == ("a\x01\x01:b and more", set(odd))
+    assert (second.message, second.files) == (":", ("a",))
+
+
+def test_no_branch_replaces_what_workers_were_not_shown(tmp_path: Path) -> None:
+    theirs = UserRepository(tmp_path / "repo")
+    theirs.commit("one", {"conf/.env": "KEY=1\n", "conf/a": "1\n"})
+    mine, project, tree = changed(tmp_path, theirs)
+    shutil.rmtree(Path(tree.directory, "conf"))
+    Path(tree.directory, "conf").write_text("a file now")
+    tree.commit("work", "coder")
+    with pytest.raises(
+        UsageError, match="would replace what workers were not shown, by conf; take the patch"
+    ):
+        mine.publish(project, tree.branch)
+    assert theirs.git("branch", "--list", "xclaw/*") == ""
+
+
+def test_a_file_inside_a_submodule_that_workers_were_not_shown_makes_no_branch(tmp_path: Path) -> None:
+    inner = UserRepository(tmp_path / "inner")
+    inner.commit("one", {"f": "1\n"})
+    theirs = UserRepository(tmp_path / "repo")
+    theirs.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner.directory), "sub")
+    theirs.commit("one", {"a": "1\n"})
+    mine, project, tree = changed(tmp_path, theirs)
+    Path(tree.directory, "sub").mkdir()
+    Path(tree.directory, "sub/f").write_text("another\n")
+    tree.commit("work", "coder")
+    with pytest.raises(UsageError, match="by sub/f"):
+        mine.publish(project, tree.branch)
+
+
+def test_an_empty_repository_gets_its_first_branch(tmp_path: Path) -> None:
+    theirs = UserRepository(tmp_path / "repo")
+    mine, project, tree = changed(tmp_path, theirs, a="1\n")
+    branch = mine.publish(project, tree.branch)
+    theirs.git("merge", "-q", branch)
+    assert (theirs.directory / "a").read_text() == "1\n"
+
+
+def test_a_commit_that_is_gone_meanwhile_is_a_clear_error(tmp_path: Path) -> None:
+    theirs = UserRepository(tmp_path / "repo")
+    theirs.commit("one", {"a": "1\n"})
+    theirs.commit("two", {"a": "2\n"})
+    mine, project, tree = changed(tmp_path, theirs, a="3\n")
+    theirs.git("reset", "-q", "--hard", "HEAD~1")
+    theirs.git("reflog", "expire", "--expire=now", "--all")
+    theirs.git("gc", "-q", "--prune=now")
+    with pytest.raises(UsageError, match=r"does not hold the commit .* any more"):
+        mine.publish(project, tree.branch)
+    assert b"+3" in mine.patch(project, tree.branch)
+
+
+def test_a_repositorys_own_files_are_no_project(tmp_path: Path) -> None:
+    theirs = UserRepository(tmp_path / "repo")
+    theirs.commit("one", {"a": "1\n"})
+    theirs.git("clone", "-q", "--bare", str(theirs.directory), str(tmp_path / "bare.git"))
+    mine = projects(tmp_path)
+    for place in (tmp_path / "bare.git", tmp_path / "bare.git/refs", theirs.directory / ".git"):
+        with pytest.raises(UsageError, match="is git's own"):
+            mine.open(str(place))
+    theirs.git(
+        "--git-dir", str(tmp_path / "bare.git"), "worktree", "add", "-q", str(tmp_path / "bare.git/work")
+    )
+    assert names(mine.snapshot(mine.open(str(tmp_path / "bare.git/work")))) == {"a"}
+
+
+def test_a_repository_without_a_git_directory_is_neither_shown_nor_committed(tmp_path: Path) -> None:
+    """git takes any directory that looks like one for a repository, with its settings and hooks."""
+    theirs = UserRepository(tmp_path / "repo")
+    theirs.commit("one", {"a": "1\n"})
+    theirs.git("clone", "-q", "--bare", ".", "copy.git")
+    mine, project, tree = changed(tmp_path, theirs)
+    assert names(mine.snapshot(project)) == {"a"}
+    assert any("a repository of its own" in note and "copy.git" in note for note in project.notes)
+    shutil.copytree(theirs.directory / "copy.git", Path(tree.directory, "planted"))
+    with pytest.raises(ToolFailed, match="'planted' holds a repository of its own"):
+        tree.commit("work", "coder")
+    Path(tree.directory, "a").write_text("2\n")
+    last = tree.commit("work", "coder", last=True)
+    assert last is not None
+    assert last.files == ("a",)
+    assert not tree.remove()
+
+
+@pytest.mark.parametrize("target", ["here/../a", "here/here/../../../..", "b/../../b"])
+def test_links_through_links_cannot_lead_out(tmp_path: Path, target: str) -> None:
+    theirs = UserRepository(tmp_path / "repo")
+    (theirs.directory / "here").symlink_to(".")
+    (theirs.directory / "out").symlink_to(target)
+    theirs.commit("one", {"a": "1\n", "b/c": "1\n"})
+    mine = projects(tmp_path)
+    project = mine.open(str(theirs.directory))
+    assert "out" not in names(mine.snapshot(project))
+    assert any("a link that leads out" in note and "out" in note for note in project.notes)
+
+
+@contextmanager
+def as_nobody() -> Generator[Path]:
+    """A directory of an ordinary user, whom files can refuse."""
+    place = Path(tempfile.mkdtemp(prefix="xclaw-test-"))
+    is_root, usual = os.geteuid() == 0, tempfile.tempdir
+    tempfile.tempdir = str(place)
+    if is_root:
+        os.chown(place, NOBODY, NOBODY)
+        os.seteuid(NOBODY)
+    try:
+        yield place
+    finally:
+        tempfile.tempdir = usual
+        if is_root:
+            os.seteuid(0)
+        shutil.rmtree(place)
+
+
+def test_a_directory_that_cannot_be_read_is_said_and_never_lost() -> None:
+    with as_nobody() as place:
+        theirs = UserRepository(place / "repo")
+        theirs.commit("one", {"a": "1\n", "shut/b": "1\n"})
+        theirs.write({"closed/c": "1\n"})
+        (theirs.directory / "closed").chmod(0)
+        mine = projects(place)
+        project = mine.open(str(theirs.directory))
+        assert "left out (cannot be read): closed" in project.notes
+        tree = tree_of(mine, project, place)
+        Path(tree.directory, "new").mkdir()
+        Path(tree.directory, "new/d").write_text("work")
+        Path(tree.directory, "new").chmod(0)
+        assert tree.commit("work", "coder", last=True) is None
+        assert not tree.remove()
+        Path(tree.directory, "new").chmod(0o700)
+        assert Path(tree.directory, "new/d").read_text() == "work"
+        for folder in (Path(tree.directory, "new"), Path(tree.directory)):
+            folder.chmod(0)
+        assert tree.remove(force=True)
+        assert not Path(tree.directory).exists()

@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 
 from sandbox.opening import opener
+from xclaw.contracts.addresses import is_public
 from xclaw.contracts.errors import SandboxUnavailable
 from xclaw.sandbox.bubblewrap.backend import BubblewrapBackend
-from xclaw.sandbox.network.allowed import AllowedHosts, is_public
+from xclaw.sandbox.network.allowed import AllowedHosts
 from xclaw.sandbox.network.proxy import serve_proxy, wanted_by
 from xclaw.sandbox.settings import SandboxSettings
 from xclaw.testing.sandbox_harness import POLICY, Said, run_inside

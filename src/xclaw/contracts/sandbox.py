@@ -1,7 +1,8 @@
 """The Sandbox contract: where the commands of one run are executed, and what they may use (SPEC F3).
 
-In host mode that is this machine as it is, under its own paths. In full mode there are, inside, `/workspace`, which is the run's own and can be written, `/input`, which cannot, and
-`/tmp`. What comes out of a sandbox is a stranger's: sizes, codes and texts are bounded by whoever reads them.
+In host mode that is this machine as it is, under its own paths. In full mode there are, inside, `/workspace`,
+which is the run's own and can be written, `/input`, which cannot, and `/tmp`. What comes out of a sandbox is a
+stranger's: sizes, codes and texts are bounded by whoever reads them.
 """
 
 from collections.abc import Callable

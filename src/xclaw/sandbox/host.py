@@ -23,10 +23,10 @@ from xclaw.contracts.sandbox import (
     SandboxPolicy,
     SandboxSpec,
 )
-from xclaw.sandbox.environment import Pairs, checked, environment_inside
+from xclaw.sandbox.environment import Pairs, environment_inside
 from xclaw.sandbox.files import absolute_inside
 from xclaw.sandbox.host_processes import HostCommand, run_on_host
-from xclaw.sandbox.specs import checked_spec
+from xclaw.sandbox.specs import checked_command, checked_spec
 
 GRACE_S = 0.5
 """Seconds between asking a command that is out of time to end and killing it."""
@@ -94,12 +94,11 @@ class HostSandbox:
         return "host"
 
     async def exec(self, command: SandboxCommand, output: Callable[[bytes], None]) -> SandboxExit:
-        if not command.timeout_s > 0:
-            raise ToolFailed(f"a time-out must be more than 0 seconds, not {command.timeout_s}")
+        checked_command(command)
         root, parts = self._place(command.directory)
         directory = str(Path(root, *parts))
         environment = environment_inside(self._spec.policy.environment, home=self._spec.workspace)
-        environment.update((*checked(command.environment), *self._marks))
+        environment.update((*command.environment, *self._marks))
         _check_program(command.argv, environment["PATH"])
         order = HostCommand(
             argv=command.argv,
@@ -155,8 +154,6 @@ class HostSandbox:
 
 
 def _check_program(argv: tuple[str, ...], path: str) -> None:
-    if not argv or not argv[0]:
-        raise ToolFailed("there is no command")
     if "/" not in argv[0] and shutil.which(argv[0], path=path) is None:
         raise ToolFailed(f"the command could not be started: there is no program {argv[0][:200]}")
 

@@ -1,10 +1,19 @@
-"""Whether a sandbox that is wanted can be meant."""
+"""Whether a sandbox that is wanted, or a command in one, can be meant."""
 
 import posixpath
 from pathlib import Path
 
-from xclaw.contracts.errors import SandboxUnavailable
-from xclaw.contracts.sandbox import INPUT, WORKSPACE, SandboxSpec
+from xclaw.contracts.errors import SandboxUnavailable, ToolFailed
+from xclaw.contracts.sandbox import (
+    INPUT,
+    WORKSPACE,
+    BackendName,
+    SandboxCommand,
+    SandboxPolicy,
+    SandboxSpec,
+)
+from xclaw.sandbox.environment import checked
+from xclaw.sandbox.files import absolute_inside
 
 _TAKEN = (
     WORKSPACE,
@@ -36,3 +45,28 @@ def checked_spec(spec: SandboxSpec) -> None:
         if first in _TAKEN or target in targets:
             raise SandboxUnavailable(f"{target} is taken in a sandbox")
         targets.add(target)
+
+
+def refuse_network(policy: SandboxPolicy, backend: BackendName) -> None:
+    """Of a backend that has none. Raises `SandboxUnavailable`."""
+    if policy.network:
+        raise SandboxUnavailable(
+            f"the sandbox {backend!r} has no network at all, and some is allowed: {', '.join(policy.network)}. "
+            'Leave `sandbox.network` empty, or set `sandbox.backend = "bubblewrap"`.'
+        )
+
+
+def checked_command(command: SandboxCommand) -> None:
+    """Raises `ToolFailed` for what can be no command."""
+    if not command.timeout_s > 0:
+        raise ToolFailed(f"a time-out must be more than 0 seconds, not {command.timeout_s}")
+    if not command.argv or not command.argv[0]:
+        raise ToolFailed("there is no command")
+    try:
+        held = [word.encode() for word in command.argv]
+    except UnicodeEncodeError as error:
+        raise ToolFailed("the command holds characters that are no text") from error
+    if any(b"\0" in word for word in held):
+        raise ToolFailed("the command holds characters that no command can hold, such as NUL")
+    absolute_inside(command.directory)
+    checked(command.environment)

@@ -13,14 +13,12 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from xclaw.contracts.addresses import is_public
 from xclaw.contracts.errors import ToolFailed
 
 MAX_URL = 4_000
 _SAFE = "%/:=&?~#+!$,;'@()*[]"
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-_NAT64_LOCAL = ipaddress.ip_network("64:ff9b:1::/48")
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9._-]*[a-z0-9])?\.?|\[[0-9a-f:.]+\]", re.ASCII)
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Forbidden(OSError):
@@ -81,38 +79,6 @@ def _host(host: str) -> str:
     return wire
 
 
-def is_public(address: Address) -> bool:
-    """Whether it is on the open internet, also when it is one address written inside another."""
-    if isinstance(address, ipaddress.IPv6Address):
-        inner = _inner(address)
-        if inner is not None:
-            return is_public(inner)
-        if address.scope_id is not None or address.is_site_local or address in _NAT64_LOCAL:
-            return False
-    return (
-        address.is_global
-        and not address.is_private
-        and not address.is_multicast
-        and not address.is_reserved
-        and not address.is_unspecified
-        and not address.is_loopback
-        and not address.is_link_local
-    )
-
-
-def _inner(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address that an IPv6 one leads to: mapped, translated or tunnelled."""
-    if address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    if address.sixtofour is not None:
-        return address.sixtofour
-    if address.teredo is not None:
-        return address.teredo[1]
-    if address in _NAT64 or int(address) >> 32 == 0:
-        return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
-    return None
-
-
 class CheckedResolver(AbstractResolver):
     """Looks a name up, once for each connection, and gives out only what may be fetched."""
 
@@ -151,10 +117,10 @@ class CheckedResolver(AbstractResolver):
 def check_address(text: str, *, allow_private: bool) -> None:
     """Raises `Forbidden` for an address that may not be fetched."""
     try:
-        address = ipaddress.ip_address(text)
+        ipaddress.ip_address(text)
     except ValueError:
         raise Forbidden(f"{text[:60]} is no address") from None
-    if not allow_private and not is_public(address):
+    if not allow_private and not is_public(text):
         raise Forbidden(
             f"{text} is an address of this machine or of a private network; web.allow_private lets them be fetched"
         )

@@ -3,16 +3,14 @@
 import asyncio
 import os
 import re
-import secrets
 import shutil
 import socket
 import sys
-import tempfile
 from pathlib import Path
 from typing import cast
 
 from xclaw.contracts.errors import SandboxLost, SandboxUnavailable, ToolFailed
-from xclaw.contracts.sandbox import BackendName, Probe, Sandbox, SandboxCommand, SandboxSpec
+from xclaw.contracts.sandbox import BackendName, Probe, Sandbox, SandboxSpec
 from xclaw.sandbox.bubblewrap import frames
 from xclaw.sandbox.bubblewrap.arguments import OLDEST, Version
 from xclaw.sandbox.bubblewrap.home import Home, make_home, sweep
@@ -23,6 +21,7 @@ from xclaw.sandbox.network.allowed import AllowedHosts
 from xclaw.sandbox.network.proxy import serve_proxy
 from xclaw.sandbox.settings import SandboxSettings
 from xclaw.sandbox.specs import checked_spec
+from xclaw.sandbox.trying import tried
 
 PROBE_S = 10.0
 VERSION_S = 5.0
@@ -47,17 +46,17 @@ class BubblewrapBackend:
     async def probe(self) -> Probe:
         try:
             async with asyncio.timeout(PROBE_S):
-                detail = await self._tried()
+                sandbox = await tried(self._started)
         except TimeoutError:
             return Probe("bubblewrap", False, f"a sandbox was not ready within {PROBE_S:g} s")
         except (SandboxUnavailable, SandboxLost, ToolFailed, OSError) as error:
             return Probe("bubblewrap", False, str(error))
-        return Probe("bubblewrap", True, detail)
+        return Probe("bubblewrap", True, _found(sandbox.description))
 
     async def start(self, spec: SandboxSpec) -> Sandbox:
-        return (await self._started(spec))[0]
+        return await self._started(spec)
 
-    async def _started(self, spec: SandboxSpec) -> tuple[BubblewrapSandbox, frames.Fields]:
+    async def _started(self, spec: SandboxSpec) -> BubblewrapSandbox:
         program = shutil.which("bwrap")
         if sys.platform != "linux" or program is None:
             raise SandboxUnavailable(f"bubblewrap is not installed: {_INSTALL}")
@@ -83,7 +82,7 @@ class BubblewrapBackend:
 
     async def _kept(
         self, spec: SandboxSpec, home: Home, order: dict[str, object], allowed: AllowedHosts | None
-    ) -> tuple[BubblewrapSandbox, frames.Fields]:
+    ) -> BubblewrapSandbox:
         ours, theirs = socket.socketpair()
         taking, handing = socket.socketpair()
         with taking:
@@ -106,7 +105,7 @@ class BubblewrapBackend:
                 keeper.writer.close()
                 await asyncio.shield(end_keeper(process))
                 raise
-        return BubblewrapSandbox(keeper, home, spec.policy, proxy), description
+        return BubblewrapSandbox(keeper, home, spec.policy, proxy, description)
 
     def _allowed(self, spec: SandboxSpec) -> AllowedHosts | None:
         """Raises `SandboxUnavailable` for a host that is none."""
@@ -140,26 +139,6 @@ class BubblewrapBackend:
             "processes": policy.processes,
             "disk_bytes": policy.disk_bytes,
         }
-
-    async def _tried(self) -> str:
-        """Start one, and let it say a word that nobody else knows."""
-        with tempfile.TemporaryDirectory(prefix="xclaw-probe-") as directory:
-            workspace, inputs = Path(directory, "workspace"), Path(directory, "input")
-            workspace.mkdir()
-            inputs.mkdir()
-            word = secrets.token_hex(8)
-            said = bytearray()
-            sandbox, about = await self._started(SandboxSpec("probe", str(workspace), str(inputs)))
-            try:
-                command = SandboxCommand(("/bin/sh", "-c", f"echo {word} $$; exit 7"), PROBE_S)
-                ended = await sandbox.exec(command, said.extend)
-            except ToolFailed as error:
-                raise SandboxUnavailable(f"{error}: {_text(said)}") from error
-            finally:
-                await sandbox.close()
-        if word.encode() not in said or ended.code != 7:
-            raise SandboxUnavailable(f"a command in it ended with {ended.code}: {_text(said)}")
-        return _found(about)
 
 
 async def _version(program: str) -> Version:
@@ -245,7 +224,3 @@ def _found(about: frames.Fields) -> str:
         "control groups" if about["counted"] else "limits that are watched: no control group can be made here"
     )
     return f"{user}; {groups}"
-
-
-def _text(said: bytearray) -> str:
-    return bytes(said[:300]).decode("utf-8", "replace")

@@ -50,9 +50,7 @@ class ControlGroup:
         """How many processes the kernel has killed because of the memory bound."""
         if self._events is None:
             return 0
-        text = os.pread(self._events, 4_096, 0).decode()
-        counts = dict(line.split(maxsplit=1) for line in text.splitlines() if " " in line)
-        return int(counts.get("oom_kill", "0"))
+        return oom_kills(os.pread(self._events, 4_096, 0).decode())
 
     def add(self, directory: Path, bounds: Mapping[str, str], events: str = "") -> None:
         """Make a group with bounds. Raises `OSError`; then nothing is left of it."""
@@ -83,8 +81,15 @@ def make_group(name: str, bounds: Bounds, note: Path) -> ControlGroup:
     return group
 
 
+def oom_kills(events: str) -> int:
+    """How often the kernel has killed for memory, from a group's file of events."""
+    counts = dict(line.split(maxsplit=1) for line in events.splitlines() if " " in line)
+    return int(counts.get("oom_kill", "0"))
+
+
 def remove_groups(paths: Sequence[str]) -> bool:
-    """Whether all are gone. A group is in use for a moment after its last process was killed."""
+    """Remove groups, with those right below them; whether all are gone. A group is in use for a moment after
+    its last process was killed."""
     until = time.monotonic() + _REMOVING_S
     left = [path for path in paths if not _removed(Path(path), until)]
     return not left
@@ -92,6 +97,9 @@ def remove_groups(paths: Sequence[str]) -> bool:
 
 def _removed(group: Path, until: float) -> bool:
     while True:
+        for below in group.glob("*/"):
+            with contextlib.suppress(OSError):
+                below.rmdir()
         try:
             group.rmdir()
         except FileNotFoundError:

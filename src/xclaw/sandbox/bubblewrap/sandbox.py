@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -11,15 +10,13 @@ from xclaw.contracts.errors import SandboxLost, ToolFailed
 from xclaw.contracts.sandbox import BackendName, SandboxCommand, SandboxExit, SandboxPolicy
 from xclaw.sandbox.bubblewrap import frames
 from xclaw.sandbox.bubblewrap.home import Home
-from xclaw.sandbox.environment import checked
-from xclaw.sandbox.files import FILE_S, GET, PUT, absolute_inside, file_failure
+from xclaw.sandbox.files import Output, absolute_inside, get_file, put_file
+from xclaw.sandbox.specs import checked_command
 
 LATE_S = 5.0
 """How long after its time-out a command's end may be told before the keeper counts as stuck."""
 EXIT_S = 1.0
 _READ_BYTES = 1 << 18
-
-Output = Callable[[bytes], None]
 
 
 @dataclass
@@ -35,8 +32,15 @@ class BubblewrapSandbox:
     """Implements `Sandbox`. A keeper that does not answer in time is killed: then the sandbox is lost."""
 
     def __init__(
-        self, keeper: Keeper, home: Home, policy: SandboxPolicy, proxy: asyncio.Server | None
+        self,
+        keeper: Keeper,
+        home: Home,
+        policy: SandboxPolicy,
+        proxy: asyncio.Server | None,
+        description: frames.Fields,
     ) -> None:
+        self.description = description
+        """What the keeper said of itself."""
         self._keeper = keeper
         self._home = home
         self._policy = policy
@@ -61,55 +65,36 @@ class BubblewrapSandbox:
         return self._home.path
 
     async def exec(self, command: SandboxCommand, output: Output) -> SandboxExit:
-        order: frames.Fields = {
-            "argv": _checked_words(command.argv),
-            "directory": absolute_inside(command.directory),
-            "environment": checked(command.environment),
-            "timeout_s": command.timeout_s,
-            "output_bytes": self._policy.output_bytes,
-        }
-        if not command.timeout_s > 0:
-            raise ToolFailed(f"a time-out must be more than 0 seconds, not {command.timeout_s}")
-        async with self._turn:
-            return await self._run(order, command.stdin, output)
+        return await self._run(command, output, self._policy.output_bytes)
 
     async def put(self, path: str, content: bytes) -> None:
-        if len(content) > self._policy.disk_bytes:
-            raise ToolFailed(f"{path}: {len(content):,} bytes; at most {self._policy.disk_bytes:,} fit")
-        said = bytearray()
-        target = absolute_inside(path)
-        command = SandboxCommand(("/bin/sh", "-c", PUT, "put", target), FILE_S, stdin=content)
-        ended = await self.exec(command, said.extend)
-        if ended.ended != "exited" or ended.code != 0:
-            raise file_failure(target, "written", ended, bytes(said))
+        await put_file(self._run, path, content, self._policy.disk_bytes)
 
     async def get(self, path: str, limit: int = 1_000_000) -> bytes:
-        source = absolute_inside(path)
-        order: frames.Fields = {
-            "argv": ("/bin/sh", "-c", GET, "get", source, str(limit)),
-            "directory": "/",
-            "environment": (),
-            "timeout_s": FILE_S,
-            "output_bytes": limit + 4_096,
-        }
-        content = bytearray()
-        async with self._turn:
-            ended = await self._run(order, b"", content.extend)
-        if ended.ended != "exited" or ended.code != 0:
-            raise file_failure(source, "read", ended, bytes(content))
-        return bytes(content[:limit])
+        return await get_file(self._run, path, limit)
 
     async def close(self) -> None:
         await self._end("it was closed")
 
-    async def _run(self, order: frames.Fields, stdin: bytes, output: Output) -> SandboxExit:
+    async def _run(self, command: SandboxCommand, output: Output, limit: int) -> SandboxExit:
+        checked_command(command)
+        order: frames.Fields = {
+            "argv": command.argv,
+            "directory": absolute_inside(command.directory),
+            "environment": command.environment,
+            "timeout_s": command.timeout_s,
+            "output_bytes": limit,
+        }
+        async with self._turn:
+            return await self._ran(order, command, output)
+
+    async def _ran(self, order: frames.Fields, command: SandboxCommand, output: Output) -> SandboxExit:
         if self._lost:
             raise SandboxLost(f"The sandbox is gone: {self._lost}.")
-        self._keeper.writer.write(frames.fields_frame(frames.RUN, order, stdin))
+        self._keeper.writer.write(frames.fields_frame(frames.RUN, order, command.stdin))
         waiting = asyncio.get_running_loop().create_task(self._until_ended(output))
-        limit = cast("float", order["timeout_s"]) + LATE_S
         try:
-            await asyncio.wait([waiting], timeout=limit)
+            await asyncio.wait([waiting], timeout=command.timeout_s + LATE_S)
         except asyncio.CancelledError:
             await self._cancelled(waiting)
             raise
@@ -182,19 +167,6 @@ async def end_keeper(process: asyncio.subprocess.Process) -> None:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
-
-
-def _checked_words(words: tuple[str, ...]) -> tuple[str, ...]:
-    if not words or not words[0]:
-        raise ToolFailed("there is no command")
-    for word in words:
-        try:
-            raw = word.encode()
-        except UnicodeEncodeError as error:
-            raise ToolFailed("the command holds characters that are no text") from error
-        if b"\0" in raw:
-            raise ToolFailed("the command holds characters that no command can hold, such as NUL")
-    return words
 
 
 def _exit(fields: frames.Fields) -> SandboxExit:

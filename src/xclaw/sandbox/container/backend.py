@@ -3,16 +3,14 @@
 import asyncio
 import os
 import platform
-import secrets
 import socket
 import sys
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 from xclaw.contracts.errors import SandboxLost, SandboxUnavailable, ToolFailed
 from xclaw.contracts.sandbox import BackendName, Probe, Sandbox, SandboxCommand, SandboxExit, SandboxSpec
 from xclaw.sandbox.bubblewrap.call_filter import filter_program
+from xclaw.sandbox.bubblewrap.control_groups import remove_groups
 from xclaw.sandbox.bubblewrap.ground import claim_uid
 from xclaw.sandbox.bubblewrap.home import Home, make_home, sweep
 from xclaw.sandbox.bubblewrap.order import GROUPS_FILE
@@ -21,21 +19,18 @@ from xclaw.sandbox.bubblewrap.watch import Watch
 from xclaw.sandbox.container import guard
 from xclaw.sandbox.container.arguments import LABEL, USERS, Container, run_arguments
 from xclaw.sandbox.container.command import ContainerCommand, Started
-from xclaw.sandbox.container.groups import group_paths, remove_groups_of
+from xclaw.sandbox.container.groups import group_paths
 from xclaw.sandbox.container.podman import Podman, find_podman
-from xclaw.sandbox.environment import checked, environment_inside
-from xclaw.sandbox.files import FILE_S, GET, PUT, absolute_inside, file_failure
+from xclaw.sandbox.environment import environment_inside
+from xclaw.sandbox.files import Output, absolute_inside, get_file, put_file
 from xclaw.sandbox.kvm.image import check_image, find_image, unpacked_root
-from xclaw.sandbox.kvm.sandbox import checked_words, refuse_what_it_has_not
 from xclaw.sandbox.settings import SandboxSettings
-from xclaw.sandbox.specs import checked_spec
+from xclaw.sandbox.specs import checked_command, checked_spec, refuse_network
+from xclaw.sandbox.trying import tried
 
 PROBE_S = 60.0
-_COMMAND_S = 20.0
 _PASSWD = "sandbox:x:{uid}:{uid}::/workspace:/bin/sh\nnobody:x:65534:65534::/nonexistent:/bin/false\n"
 _GROUP = "sandbox:x:{uid}:\nnogroup:x:65534:\n"
-
-Output = Callable[[bytes], None]
 
 
 class ContainerBackend:
@@ -51,9 +46,9 @@ class ContainerBackend:
 
     async def probe(self) -> Probe:
         try:
-            refuse_what_it_has_not(self._settings.policy(), self.name)
+            refuse_network(self._settings.policy(), self.name)
             async with asyncio.timeout(PROBE_S):
-                await self._tried()
+                await tried(self.start)
         except TimeoutError:
             return Probe("container", False, f"a container was not ready within {PROBE_S:g} s")
         except (SandboxUnavailable, SandboxLost, ToolFailed, OSError) as error:
@@ -61,7 +56,7 @@ class ContainerBackend:
         return Probe("container", True, "podman with runc, as root")
 
     async def start(self, spec: SandboxSpec) -> Sandbox:
-        refuse_what_it_has_not(spec.policy, "container")
+        refuse_network(spec.policy, self.name)
         podman = await asyncio.to_thread(_means)
         checked_spec(spec)
         try:
@@ -93,25 +88,6 @@ class ContainerBackend:
         )  # fmt: skip
         watch = Watch(directories, spec.policy.disk_bytes, None)
         return ContainerSandbox(podman, container, home, watch, claim, directories)
-
-    async def _tried(self) -> None:
-        """Start one, and let it say a word that nobody else knows."""
-        word = secrets.token_hex(8)
-        with tempfile.TemporaryDirectory(prefix="xclaw-probe-") as directory:
-            workspace, inputs = Path(directory, "workspace"), Path(directory, "input")
-            workspace.mkdir()
-            inputs.mkdir()
-            sandbox = await self.start(SandboxSpec("probe", str(workspace), str(inputs)))
-            try:
-                said = bytearray()
-                command = SandboxCommand(("/bin/sh", "-c", f"echo {word}; exit 7"), _COMMAND_S)
-                ended = await sandbox.exec(command, said.extend)
-            finally:
-                await sandbox.close()
-        if bytes(said) != f"{word}\n".encode() or ended.code != 7:
-            raise SandboxUnavailable(
-                f"a command in it ended with {ended.code} and said {bytes(said[:200])!r}"
-            )
 
 
 def _means() -> Podman:
@@ -158,23 +134,10 @@ class ContainerSandbox:
         return await self._run(command, output, self._container.policy.output_bytes)
 
     async def put(self, path: str, content: bytes) -> None:
-        target = absolute_inside(path)
-        if len(content) > self._container.policy.disk_bytes:
-            raise ToolFailed(f"{path}: {len(content):,} bytes are more than fit")
-        said = bytearray()
-        command = SandboxCommand(("/bin/sh", "-c", PUT, "put", target), FILE_S, stdin=content)
-        ended = await self.exec(command, said.extend)
-        if ended.ended != "exited" or ended.code != 0:
-            raise file_failure(target, "written", ended, bytes(said))
+        await put_file(self._run, path, content, self._container.policy.disk_bytes)
 
     async def get(self, path: str, limit: int = 1_000_000) -> bytes:
-        source = absolute_inside(path)
-        content = bytearray()
-        command = SandboxCommand(("/bin/sh", "-c", GET, "get", source, str(limit)), FILE_S, "/")
-        ended = await self._run(command, content.extend, limit + 4_096)
-        if ended.ended != "exited" or ended.code != 0:
-            raise file_failure(source, "read", ended, bytes(content))
-        return bytes(content[:limit])
+        return await get_file(self._run, path, limit)
 
     async def close(self) -> None:
         self._is_closed = True
@@ -183,12 +146,9 @@ class ContainerSandbox:
         await asyncio.shield(self._ending)
 
     async def _run(self, command: SandboxCommand, output: Output, limit: int) -> SandboxExit:
-        if not command.timeout_s > 0:
-            raise ToolFailed(f"a time-out must be more than 0 seconds, not {command.timeout_s}")
-        tail = [absolute_inside(command.directory), *checked_words(command.argv)]
-        environment = environment_inside(self._container.policy.environment) | dict(
-            checked(command.environment)
-        )
+        checked_command(command)
+        tail = [absolute_inside(command.directory), *command.argv]
+        environment = environment_inside(self._container.policy.environment) | dict(command.environment)
         async with self._turn:
             if self._is_closed:
                 raise SandboxLost("The sandbox is gone: it was closed.")
@@ -238,6 +198,6 @@ class ContainerSandbox:
     def _remove(self) -> None:
         for directory in self._directories:
             os.close(directory)
-        remove_groups_of(self._container.name)
+        remove_groups(group_paths(self._container.name))
         self._home.remove()
         self._claim.close()

@@ -2,24 +2,23 @@
 
 import asyncio
 import os
-import secrets
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Literal
 
 from xclaw.contracts.errors import SandboxLost, SandboxUnavailable, ToolFailed
-from xclaw.contracts.sandbox import BackendName, Probe, Sandbox, SandboxCommand, SandboxPolicy, SandboxSpec
+from xclaw.contracts.sandbox import BackendName, Probe, Sandbox, SandboxPolicy, SandboxSpec
 from xclaw.sandbox.kvm.image import Image, check_image, find_image
 from xclaw.sandbox.kvm.machine import Wanted, boot_machine
-from xclaw.sandbox.kvm.sandbox import WarmMachine, processors, refuse_what_it_has_not
+from xclaw.sandbox.kvm.sandbox import WarmMachine, processors
 from xclaw.sandbox.kvm.verdicts import Verdicts
 from xclaw.sandbox.settings import SandboxSettings
+from xclaw.sandbox.specs import refuse_network
+from xclaw.sandbox.trying import tried
 
 PROGRAM = "qemu-system-x86_64"
 KVM_PROBE_S = 15.0
 """A guest that has not booted by then never will: with the processor's help it takes a second or two."""
-_COMMAND_S = 10.0
 _INSTALL = "install it (apt-get install qemu-system-x86)"
 _DEVICE = Path("/dev/kvm")
 
@@ -38,7 +37,7 @@ class KvmBackend:
     async def probe(self) -> Probe:
         """Boots a machine, unless it is known how that went with this image since the computer was started."""
         try:
-            refuse_what_it_has_not(self._settings.policy(), self.name)
+            refuse_network(self._settings.policy(), self.name)
             program, image = await asyncio.to_thread(self._means)
         except SandboxUnavailable as error:
             return Probe(self.name, False, str(error))
@@ -66,7 +65,7 @@ class KvmBackend:
         return await self._booted(policy, self._settings.boot_timeout_s)
 
     async def _booted(self, policy: SandboxPolicy, timeout_s: float) -> WarmMachine:
-        refuse_what_it_has_not(policy, self.name)
+        refuse_network(policy, self.name)
         program, image = await asyncio.to_thread(self._means)
         wanted = Wanted(
             self._accelerator,
@@ -94,8 +93,7 @@ class KvmBackend:
         return program, image
 
     async def _tried(self, image: Image) -> str:
-        """Boot one, and let it say a word that nobody else knows."""
-        word = secrets.token_hex(8)
+        """Boot one, and have it do something."""
         loop = asyncio.get_running_loop()
         limit = self._settings.boot_timeout_s
         if self._accelerator == "kvm":
@@ -103,19 +101,5 @@ class KvmBackend:
         began = loop.time()
         warm = await self._booted(SandboxPolicy(), limit)
         booted_s = loop.time() - began
-        with tempfile.TemporaryDirectory(prefix="xclaw-probe-") as directory:
-            workspace, inputs = Path(directory, "workspace"), Path(directory, "input")
-            workspace.mkdir()
-            inputs.mkdir()
-            sandbox = await warm.take(SandboxSpec("probe", str(workspace), str(inputs)))
-            try:
-                said = bytearray()
-                command = SandboxCommand(("/bin/sh", "-c", f"echo {word}; exit 7"), _COMMAND_S)
-                ended = await sandbox.exec(command, said.extend)
-            finally:
-                await sandbox.close()
-        if bytes(said) != f"{word}\n".encode() or ended.code != 7:
-            raise SandboxUnavailable(
-                f"a command in it ended with {ended.code} and said {bytes(said[:200])!r}"
-            )
+        await tried(warm.take)
         return f"Linux {image.kernel}, booted in {booted_s:.1f} s"

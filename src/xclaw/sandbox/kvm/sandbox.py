@@ -5,9 +5,8 @@ import base64
 import math
 import platform
 import time
-from collections.abc import Callable
 
-from xclaw.contracts.errors import SandboxLost, SandboxUnavailable, ToolFailed
+from xclaw.contracts.errors import SandboxLost, ToolFailed
 from xclaw.contracts.sandbox import (
     INPUT,
     WORKSPACE,
@@ -18,18 +17,16 @@ from xclaw.contracts.sandbox import (
     SandboxSpec,
 )
 from xclaw.sandbox.bubblewrap.call_filter import filter_program
-from xclaw.sandbox.environment import checked, environment_inside
-from xclaw.sandbox.files import FILE_S, GET, PUT, absolute_inside, file_failure
+from xclaw.sandbox.environment import environment_inside
+from xclaw.sandbox.files import Output, absolute_inside, get_file, put_file
 from xclaw.sandbox.kvm.guest_line import Failed
 from xclaw.sandbox.kvm.machine import JobEnd, VirtualMachine
-from xclaw.sandbox.specs import checked_spec
+from xclaw.sandbox.specs import checked_command, checked_spec
 
 TMP_BYTES = 134_217_728
 """The most that /tmp can hold: it lies in the guest's memory."""
 PING_S = 5.0
 _PERIOD_US = 100_000
-
-Output = Callable[[bytes], None]
 
 
 class WarmMachine:
@@ -107,51 +104,35 @@ class MachineSandbox:
         return self.machine.keeper_pid
 
     async def exec(self, command: SandboxCommand, output: Output) -> SandboxExit:
-        message = self._message(command)
-        if not command.timeout_s > 0:
-            raise ToolFailed(f"a time-out must be more than 0 seconds, not {command.timeout_s}")
-        async with self._turn:
-            return await self._run(
-                message, output, self._policy.output_bytes, command.timeout_s, command.stdin
-            )
+        return await self._run(command, output, self._policy.output_bytes)
 
     async def put(self, path: str, content: bytes) -> None:
-        if len(content) > self._policy.disk_bytes:
-            raise ToolFailed(f"{path}: {len(content):,} bytes; at most {self._policy.disk_bytes:,} fit")
-        target = absolute_inside(path)
-        said = bytearray()
-        command = SandboxCommand(("/bin/sh", "-c", PUT, "put", target), FILE_S, stdin=content)
-        ended = await self.exec(command, said.extend)
-        if ended.ended != "exited" or ended.code != 0:
-            raise file_failure(target, "written", ended, bytes(said))
+        await put_file(self._run, path, content, self._policy.disk_bytes)
 
     async def get(self, path: str, limit: int = 1_000_000) -> bytes:
-        source = absolute_inside(path)
-        command = SandboxCommand(("/bin/sh", "-c", GET, "get", source, str(limit)), FILE_S, "/")
-        content = bytearray()
-        async with self._turn:
-            ended = await self._run(self._message(command), content.extend, limit + 4_096, FILE_S, b"")
-        if ended.ended != "exited" or ended.code != 0:
-            raise file_failure(source, "read", ended, bytes(content))
-        return bytes(content[:limit])
+        return await get_file(self._run, path, limit)
 
     async def close(self) -> None:
         await self.machine.close()
 
-    def _message(self, command: SandboxCommand) -> dict[str, object]:
-        return {
+    async def _run(self, command: SandboxCommand, output: Output, limit: int) -> SandboxExit:
+        checked_command(command)
+        message: dict[str, object] = {
             "op": "run",
-            "argv": checked_words(command.argv),
+            "argv": command.argv,
             "directory": absolute_inside(command.directory),
-            "environment": environment_inside(self._policy.environment) | dict(checked(command.environment)),
+            "environment": environment_inside(self._policy.environment) | dict(command.environment),
+            "limit": limit,
         }
+        async with self._turn:
+            return await self._ran(message, output, limit, command)
 
-    async def _run(
-        self, message: dict[str, object], output: Output, limit: int, timeout_s: float, stdin: bytes
+    async def _ran(
+        self, message: dict[str, object], output: Output, limit: int, command: SandboxCommand
     ) -> SandboxExit:
         began = time.monotonic()
         self.machine.watch()
-        end = await self.machine.run({**message, "limit": limit}, output, limit, timeout_s, stdin)
+        end = await self.machine.run(message, output, limit, command.timeout_s, command.stdin)
         disk_over = await self.machine.settle()
         if isinstance(end, Failed):
             raise ToolFailed(f"the command could not be started: {end.text}")
@@ -167,28 +148,6 @@ class MachineSandbox:
 
 def _ignored(_content: bytes) -> None:
     """A ping has no output."""
-
-
-def checked_words(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Raises `ToolFailed` for what can be no command."""
-    if not words or not words[0]:
-        raise ToolFailed("there is no command")
-    try:
-        held = [word.encode() for word in words]
-    except UnicodeEncodeError as error:
-        raise ToolFailed("the command holds characters that are no text") from error
-    if any(b"\0" in word for word in held):
-        raise ToolFailed("the command holds characters that no command can hold, such as NUL")
-    return words
-
-
-def refuse_what_it_has_not(policy: SandboxPolicy, backend: BackendName) -> None:
-    """Raises `SandboxUnavailable`."""
-    if policy.network:
-        raise SandboxUnavailable(
-            f"the sandbox {backend!r} has no network at all, and some is allowed: {', '.join(policy.network)}. "
-            'Leave `sandbox.network` empty, or set `sandbox.backend = "bubblewrap"`.'
-        )
 
 
 def processors(policy: SandboxPolicy) -> int:

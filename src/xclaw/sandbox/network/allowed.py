@@ -1,17 +1,15 @@
 """Which hosts may be reached from a sandbox, and at which addresses: those of the open internet only."""
 
 import asyncio
-import ipaddress
 import re
 import socket
 from collections.abc import Sequence
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+from xclaw.contracts.addresses import is_public
+
 PORTS = (80, 443)
 """What an entry without a port allows."""
 _NAME = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9._-]*[a-z0-9])?", re.ASCII)
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-_NAT64_LOCAL = ipaddress.ip_network("64:ff9b:1::/48")
 
 
 class AllowedHosts:
@@ -46,34 +44,6 @@ class AllowedHosts:
                     f"{host} leads to {text}, an address of this machine or a private network"
                 )
         return places
-
-
-def is_public(text: str) -> bool:
-    """Whether an address is on the open internet, also when it is one address written inside another."""
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    if isinstance(address, ipaddress.IPv6Address):
-        inner = _inner(address)
-        if inner is not None:
-            return is_public(str(inner))
-        if address.scope_id is not None or address.is_site_local or address in _NAT64_LOCAL:
-            return False
-    return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
-
-
-def _inner(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address that an IPv6 one leads to: mapped, translated or tunnelled."""
-    if address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    if address.sixtofour is not None:
-        return address.sixtofour
-    if address.teredo is not None:
-        return address.teredo[1]
-    if address in _NAT64 or int(address) >> 32 == 0:
-        return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
-    return None
 
 
 def _parsed(entry: str) -> tuple[str, tuple[int, ...]]:

@@ -7,6 +7,7 @@ else, a crash of the probe, too, counts as no answer. On standard input is JSON:
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import json
 import mmap
@@ -25,7 +26,7 @@ from pathlib import Path
 LIBC = ctypes.CDLL(None, use_errno=True)
 IS_X86 = platform.machine() == "x86_64"
 CALLS = {
-    "unshare": (272, 97), "clone": (56, 220), "clone3": (435, 435), "mount": (165, 40), "umount2": (166, 39),
+    "unshare": (272, 97), "clone": (56, 220), "clone3": (435, 435), "close_range": (436, 436), "mount": (165, 40), "umount2": (166, 39),
     "chroot": (161, 51), "pivot_root": (155, 41), "setns": (308, 268), "ptrace": (101, 117), "bpf": (321, 280),
     "io_uring_setup": (425, 425), "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218),
     "perf_event_open": (298, 241), "userfaultfd": (323, 282), "open_tree": (428, 428), "fsopen": (430, 430),
@@ -498,6 +499,22 @@ def risky_calls(facts: dict[str, str]) -> str | None:
 
 
 @case
+def descriptors_of_a_thread_alone(_facts: dict[str, str]) -> str | None:
+    """What only one thread has open, nobody who looks at the process sees."""
+    handle = os.open("/dev/null", os.O_RDONLY)
+    tries: dict[str, tuple[object, ...]] = {
+        "close_range": (handle, handle, 2),
+        "clone": (0x10900, 0, 0, 0, 0),
+    }
+    found: list[str] = []
+    for name, arguments in tries.items():
+        with contextlib.suppress(OSError):
+            call(name, *arguments)
+            found.append(name)
+    return ", ".join(found) or None
+
+
+@case
 def unknown_calls(_facts: dict[str, str]) -> str | None:
     found: list[int] = []
     for number in range(463, 520):
@@ -711,12 +728,19 @@ def other_families(_facts: dict[str, str]) -> str | None:
         "rds": (21, seq, 0), "tipc": (30, dgram, 0), "xdp": (44, raw, 0), "key": (15, raw, 2), "qrtr": (42, dgram, 0),
         "uevent": (16, raw, 15), "netfilter": (16, raw, 12), "audit": (16, raw, 9), "generic": (16, raw, 16),
         "raw ip": (2, raw, 1), "raw ip6": (10, raw, 58), "smc": (43, stream, 0),
+        "sctp": (2, stream, 132), "dccp": (2, 6, 33), "udp-lite": (2, dgram, 136), "l2tp": (10, dgram, 115),
     }  # fmt: skip
     found: list[str] = []
     for name, (family, kind, protocol) in tries.items():
         with contextlib.suppress(OSError):
             socket.socket(family, kind, protocol).close()
             found.append(name)
+        try:
+            socket.socketpair(family, kind, protocol)
+            found.append(f"a pair of {name}")
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT):
+                found.append(f"a pair of {name}: {error.strerror}")  # somebody had a look at it
     return ", ".join(found) or None
 
 

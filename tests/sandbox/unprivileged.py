@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
 
-from sandbox import limit_attacks
+from sandbox import hidden_attacks, limit_attacks
 from sandbox.hostile_probe import CASES
 from sandbox.hostile_scene import hostile_scene
 from sandbox.opening import BACKENDS, opener
@@ -37,6 +37,7 @@ def attacks() -> Iterator[SandboxCheck]:
             ("memory", "segments", "disk_in_closed", "fork_bomb_of", "processor")
         ):
             yield attack
+    yield from hidden_attacks.ATTACKS
 
 
 def main() -> None:

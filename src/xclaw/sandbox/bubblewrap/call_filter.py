@@ -15,7 +15,7 @@ _NUMBER, _ARCHITECTURE = 0, 4
 _ALLOW = 0x7FFF0000
 _KILL = 0x80000000
 _ERROR = 0x00050000
-_EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
+_EPERM, _ENOSYS, _EPROTONOSUPPORT, _EOPNOTSUPP, _EAFNOSUPPORT = 1, 38, 93, 95, 97
 
 _NEW_NAMESPACE = 0x7E020000
 _OTHERS_RIGHTS = 0o6000
@@ -24,7 +24,14 @@ _CREATES = 0x400040
 """O_CREAT and what makes O_TMPFILE."""
 _TERMINAL_INPUT = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX: typing into somebody's terminal."""
+_ALLOCATING = (0x40305828, 0x4030582A, 0x40305839)
+"""FS_IOC_RESVSP and its like: what `fallocate` does, by another name."""
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
+_PROTOCOLS = (0, 1, 6, 17, 58)
+"""ICMP, TCP, UDP. Asking for another may load a module into the kernel."""
+_THREAD, _SAME_FILES = 0x1_0000, 0x400
+_OWN_FILES = 2
+"""Of `close_range`: first a table of descriptors of its own."""
 
 _MACHINES = ("x86_64", "aarch64")
 Step = bytes
@@ -60,9 +67,13 @@ def filter_program(machine: str, *, counted: bool, timed: bool) -> bytes:
         code += _on(numbers[index], [_step(_RETURN, _ERROR | _EPERM)])
     for numbers in system_calls.MISSING.values():
         code += _on(numbers[index], [_step(_RETURN, _ERROR | _ENOSYS)])
-    code += _on(system_calls.CLONE[index], _refuse_bits(0, _NEW_NAMESPACE))
-    code += _on(system_calls.IOCTL[index], _refuse_values(1, _TERMINAL_INPUT))
-    code += _on(system_calls.SOCKET[index], _families())
+    for numbers in system_calls.UNSUPPORTED.values():
+        code += _on(numbers[index], [_step(_RETURN, _ERROR | _EOPNOTSUPP)])
+    code += _on(system_calls.CLONE[index], _cloning())
+    code += _on(system_calls.CLOSE_RANGE[index], _refuse_bits(2, _OWN_FILES))
+    code += _on(system_calls.IOCTL[index], _refuse_values(1, (*_TERMINAL_INPUT, *_ALLOCATING)))
+    for numbers in system_calls.SOCKETS.values():
+        code += _on(numbers[index], _families())
     for *numbers, mode in system_calls.MODES.values():
         code += _on(numbers[index], _refuse_bits(mode, _OTHERS_RIGHTS))
     for *numbers, flags, mode in system_calls.OPENING.values():
@@ -95,17 +106,36 @@ def _refuse_values(argument: int, values: Sequence[int]) -> list[Step]:
     return [*code, _step(_RETURN, _ALLOW)]
 
 
+def _cloning() -> list[Step]:
+    """No namespaces, and no threads with descriptors of their own: nobody would look at those."""
+    return [
+        _load_argument(0),
+        _step(_BITS, _NEW_NAMESPACE, no=1),
+        _step(_RETURN, _ERROR | _EPERM),
+        _step(_BITS, _THREAD, yes=1),
+        _step(_RETURN, _ALLOW),
+        _step(_BITS, _SAME_FILES, yes=1),
+        _step(_RETURN, _ERROR | _EPERM),
+        _step(_RETURN, _ALLOW),
+    ]
+
+
 def _families() -> list[Step]:
     """Sockets that stay within the sandbox's own network: not of virtual machines, cards or ciphers."""
+    known = len(_PROTOCOLS)
     return [
         _load_argument(0),
         _step(_EQUAL, _UNIX, yes=6),
-        _step(_EQUAL, _INET, yes=5),
-        _step(_EQUAL, _INET6, yes=4),
+        _step(_EQUAL, _INET, yes=6),
+        _step(_EQUAL, _INET6, yes=5),
         _step(_EQUAL, _NETLINK, no=2),
         _load_argument(2),
         _step(_EQUAL, 0, yes=1),  # addresses and routes; nothing else of the kernel
         _step(_RETURN, _ERROR | _EAFNOSUPPORT),
+        _step(_RETURN, _ALLOW),
+        _load_argument(2),
+        *(_step(_EQUAL, number, yes=known - place) for place, number in enumerate(_PROTOCOLS)),
+        _step(_RETURN, _ERROR | _EPROTONOSUPPORT),
         _step(_RETURN, _ALLOW),
     ]
 

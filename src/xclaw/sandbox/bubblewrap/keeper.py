@@ -15,9 +15,9 @@ from typing import cast
 
 from xclaw.sandbox.bubblewrap import frames, ground
 from xclaw.sandbox.bubblewrap.commands import RunningCommand
+from xclaw.sandbox.bubblewrap.held import descendants
 from xclaw.sandbox.bubblewrap.order import Order, Place, prepare
 from xclaw.sandbox.bubblewrap.trees import empty
-from xclaw.sandbox.bubblewrap.watch import descendants
 
 _IDLE_S = 1.0
 _WAITING_BYTES = 1 << 20

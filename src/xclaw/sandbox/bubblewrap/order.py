@@ -4,7 +4,7 @@ import os
 import platform
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -21,6 +21,9 @@ MARK = "XCLAW_SANDBOX"
 GROUPS_FILE = "groups"
 """In a sandbox's directory: the control groups to remove when it is gone."""
 PROXY_PORT = 3128
+_LITTLE = 65_536
+"""How large a file may be that is written where there is too much already: there is room for removing only."""
+FULL = "/workspace and /tmp are far beyond what they may hold; nothing more is run in this sandbox"
 _DATA_TIMES = 4
 """Without a control group a process may reserve so many times the memory that all together may use."""
 
@@ -71,6 +74,9 @@ class Place:
 
     def start(self, fields: dict[str, object], stdin: bytes) -> RunningCommand:
         """Raises `OSError`, `ValueError`."""
+        if self.watch.is_full:
+            raise ValueError(FULL)
+        launch = replace(self._launch, file_bytes=_LITTLE) if self.watch.is_over else self._launch
         own = [(name, value) for name, value in cast("list[list[str]]", fields["environment"])]
         options = arguments(
             self._places, [*self._environment, *own], self._version, shares_network=self._has_network
@@ -79,7 +85,7 @@ class Place:
             *("/bin/sh", "-c", FIRST, "sandbox", str(self._processes), cast("str", fields["directory"])),
             *cast("list[str]", fields["argv"]),
         ]
-        return RunningCommand(self._launch, options, command, stdin)
+        return RunningCommand(launch, options, command, stdin)
 
 
 def prepare(order: Order, handing: int) -> Place:

@@ -43,6 +43,10 @@ MISSING: Mapping[str, tuple[int | None, int | None]] = {
 """Programs take an older call instead. The arguments of two lie in memory, where a filter cannot look; what
 `io_setup` makes is taken from what all users have together."""
 
+UNSUPPORTED: Mapping[str, tuple[int | None, int | None]] = {"fallocate": (285, 47)}
+"""As on a file system that has no such thing: programs write instead. It takes up any amount of disk in no time,
+between two looks."""
+
 UNCOUNTED: Mapping[str, tuple[int | None, int | None]] = {
     "msgget": (68, 186),
     "semget": (64, 190),
@@ -55,7 +59,8 @@ PLACING: Mapping[str, tuple[int | None, int | None]] = {"sched_setaffinity": (20
 
 CLONE = (56, 220)
 IOCTL = (16, 29)
-SOCKET = (41, 198)
+CLOSE_RANGE = (436, 436)
+SOCKETS: Mapping[str, tuple[int | None, int | None]] = {"socket": (41, 198), "socketpair": (53, 199)}
 MODES: Mapping[str, tuple[int | None, int | None, int]] = {
     "chmod": (90, None, 1), "fchmod": (91, 52, 1), "fchmodat": (268, 53, 2), "fchmodat2": (452, 452, 2),
     "creat": (85, None, 1), "mknod": (133, None, 1), "mknodat": (259, 33, 2),

@@ -1,15 +1,24 @@
 """What nobody bounds in the kernel is looked at while a command runs (standard library only): what its
 directories take up and, where there is no control group, its memory.
 
-Files without a name count as long as a process has them open: as disk or, if they are memory, as memory.
+Files without a name count as long as a process has them open: as disk or, if they are memory, as memory. There are
+ways to hold one that nobody can measure. Whoever uses one of them is over its bound when more than that has gone from
+the disk, or the memory, than can be accounted for.
 """
 
-import contextlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from xclaw.sandbox.bubblewrap.held import (
+    descendants,
+    is_hiding,
+    living,
+    resident_bytes,
+    share_bytes,
+    unnamed_bytes,
+)
 from xclaw.sandbox.bubblewrap.trees import Unmeasurable, allocated_bytes
 
 SHORTEST_S = 0.05
@@ -18,7 +27,8 @@ SHARE = 10
 URGENT_SHARE = 2
 PATIENCE = 20
 """How many times in a row measuring may fail, because directories are moved while it looks."""
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+FULL_TIMES = 4
+"""Nothing is started any more in what has grown to so many times its bound."""
 
 
 class Watch:
@@ -26,24 +36,39 @@ class Watch:
 
     def __init__(self, directories: Sequence[int], disk_bytes: int, memory_bytes: int | None) -> None:
         self._directories = directories
-        self._devices = {os.fstat(directory).st_dev for directory in directories}
+        self._disks = {os.fstat(directory).st_dev: directory for directory in directories}
         self._disk_bytes = disk_bytes
         self._memory_bytes = memory_bytes
         self._unnamed = 0
         self._used = self._measured()
         self._baseline = self._used
         self._at_start = self._used
-        self._free = self._free_bytes()
-        self._due = self._disk_due = time.monotonic()
+        self._free = self._free_at_start = self._free_bytes()
+        self._shared = _shared_bytes()
+        self._due = self._disk_due = self._hidden_due = time.monotonic()
         self._cost = 0.0
         self._unmeasured = 0
 
     def begin(self) -> None:
         """A command is about to start: only what grows from now on is its doing."""
         self._unnamed = 0
+        if self.is_over:  # it may have been cleared since
+            self._disk_over()
         self._at_start = self._used
+        self._free_at_start = self._free_bytes()
+        self._shared = _shared_bytes()
         self._unmeasured = 0
-        self._due = self._disk_due = time.monotonic() + SHORTEST_S
+        self._due = self._disk_due = self._hidden_due = time.monotonic() + SHORTEST_S
+
+    @property
+    def is_over(self) -> bool:
+        """Whether an earlier command has left more on the disk than there may be."""
+        return self._used - self._baseline > self._disk_bytes
+
+    @property
+    def is_full(self) -> bool:
+        """Whether that is so much that no further command may be started."""
+        return self._used - self._baseline > self._disk_bytes * FULL_TIMES
 
     def due_s(self) -> float:
         """Seconds until it is time to look."""
@@ -52,13 +77,15 @@ class Watch:
     def over(self, root: int) -> str:
         """ "memory" or "disk" when everything below process `root` has gone over that bound, else ""."""
         started = time.monotonic()
-        pids = tuple(descendants(root))
-        memory, self._unnamed = _unnamed_files(pids, self._devices)
+        pids = living(descendants(root))
+        memory, self._unnamed = unnamed_bytes(pids, set(self._disks))
         reason = ""
         if self._memory_bytes is not None and self._exceeds(pids, self._memory_bytes - memory):
             reason = "memory"
         elif self._is_disk_due(started) and self._disk_over():
             reason = "disk"
+        else:
+            reason = self._hidden(pids, memory)
         now = time.monotonic()
         self._due = now + max(SHORTEST_S, (now - started) * URGENT_SHARE)
         return reason
@@ -68,6 +95,23 @@ class Watch:
         takes long, so only when the file system has lost about as much as there was room."""
         self._unnamed = 0
         return "disk" if self._has_shrunk() and self._disk_over() else ""
+
+    def _hidden(self, pids: Sequence[int], memory: int) -> str:
+        """ "memory" or "disk" when more than the bound is missing there, and a process may well have it."""
+        started = time.monotonic()
+        if started < self._hidden_due:
+            return ""
+        missing = self._free_at_start - self._free_bytes() - max(self._used - self._at_start, 0)
+        reason = ""
+        if missing > self._disk_bytes and is_hiding(pids, set(self._disks), memory=False):
+            reason = "disk"
+        elif self._memory_bytes is not None:
+            missing = _shared_bytes() - self._shared - memory
+            if missing > self._memory_bytes and is_hiding(pids, set(self._disks), memory=True):
+                reason = "memory"
+        now = time.monotonic()
+        self._hidden_due = now + (now - started) * SHARE
+        return reason
 
     def _is_disk_due(self, now: float) -> bool:
         """By the clock, or earlier when the disk fills."""
@@ -91,75 +135,26 @@ class Watch:
         self._free = self._free_bytes()
         self._cost = time.monotonic() - started
         self._disk_due = time.monotonic() + max(SHORTEST_S, self._cost * SHARE)
-        return self._used - self._baseline > self._disk_bytes and self._used > self._at_start
+        return self.is_over and self._used > self._at_start
 
     def _measured(self) -> int:
         return self._unnamed + sum(allocated_bytes(directory) for directory in self._directories)
 
     def _free_bytes(self) -> int:
-        found = os.fstatvfs(self._directories[0])
-        return found.f_bavail * found.f_frsize
+        found = [os.fstatvfs(directory) for directory in self._disks.values()]
+        return sum(disk.f_bavail * disk.f_frsize for disk in found)
 
     @staticmethod
     def _exceeds(pids: Sequence[int], bound: int) -> bool:
         """Pages that are shared count once; looking that up is slow, so only when the sum is over the bound."""
-        if sum(_resident(pid) for pid in pids) <= bound:
+        if sum(resident_bytes(pid) or 0 for pid in pids) <= bound:
             return False
-        return sum(_share(pid) for pid in pids) > bound
+        return sum(share_bytes(pid) for pid in pids) > bound
 
 
-def descendants(root: int) -> Iterator[int]:
-    """Every living process below another."""
-    waiting = [root]
-    seen = {root}
-    while waiting:
-        above = waiting.pop()
-        for pid in _children(above):
-            if pid not in seen:
-                seen.add(pid)
-                waiting.append(pid)
-                yield pid
-
-
-def _children(pid: int) -> list[int]:
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - often, and must be fast
-            with contextlib.suppress(OSError):
-                found += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split())
-    return found
-
-
-def _resident(pid: int) -> int:
-    with contextlib.suppress(OSError, IndexError):
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+def _shared_bytes() -> int:
+    """Memory of the whole machine that is files, or shared: what no process has may still be there."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("Shmem:"):
+            return int(line.split()[1]) * 1024
     return 0
-
-
-def _share(pid: int) -> int:
-    """Its part of the memory that it uses."""
-    with contextlib.suppress(OSError, IndexError, ValueError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
-    return _resident(pid)
-
-
-def _unnamed_files(pids: Sequence[int], devices: set[int]) -> tuple[int, int]:
-    """Bytes in memory and on disk that are held open only."""
-    memory = disk = 0
-    seen: set[tuple[int, int]] = set()
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            for number in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208 - often, and must be fast
-                with contextlib.suppress(OSError):
-                    status = Path(f"/proc/{pid}/fd/{number}").stat()
-                    identity = (status.st_dev, status.st_ino)
-                    if status.st_nlink or not status.st_blocks or identity in seen:
-                        continue
-                    seen.add(identity)
-                    if status.st_dev in devices:
-                        disk += status.st_blocks * 512
-                    else:
-                        memory += status.st_blocks * 512
-    return memory, disk

@@ -66,16 +66,15 @@ def _taking(project: Project, branch: str, patches: Sequence[str]) -> list[str]:
         if project.kind == "git"
         else f"patch -p1 -d {directory} < {patch}"
     )
-    lines: list[str] = []
-    if branch and not project.dirty:
-        lines.append(f"take them: git -C {directory} merge {branch}")
-    if branch and project.dirty:
-        lines.append(
-            f"your uncommitted changes are the branch's first commit; once they are committed: git merge {branch}"
-        )
-    if patch:
-        lines.append(f"{'or as they are' if lines else 'take them'}: {applied}")
-    return lines
+    merging = [f"git -C {directory} merge {branch}"] if branch else []
+    if project.dirty:
+        after = "or once your uncommitted changes, which are its first commit, are committed"
+        return [
+            *([f"take them beside your uncommitted changes: {applied}"] if patch else []),
+            *(f"{after}: {line}" for line in merging),
+        ]
+    ways = [*merging, *([applied] if patch else [])]
+    return [f"{said}: {way}" for said, way in zip(("take them", "or as they are"), ways, strict=False)]
 
 
 def noted_text(event: WorkflowNoted | ProjectMerged) -> str:

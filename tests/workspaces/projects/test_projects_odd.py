@@ -235,3 +235,29 @@ def test_a_directory_that_cannot_be_read_is_said_and_never_lost() -> None:
             folder.chmod(0)
         assert tree.remove(force=True)
         assert not Path(tree.directory).exists()
+
+
+def test_uncommitted_changes_that_a_branch_of_ours_holds_already_can_be_begun_at(tmp_path: Path) -> None:
+    """A workspace that is new, and a repository that has a branch out of another one."""
+    theirs = UserRepository(tmp_path / "repo")
+    theirs.commit("one", {"a": "1\n", "b": "1\n"})
+    theirs.write({"a": "uncommitted\n"})
+    mine, project, tree = changed(tmp_path / "first", theirs, b="2\n")
+    first = mine.publish(project, tree.branch)
+    mine, project, tree = changed(tmp_path / "second", theirs, b="3\n")
+    second = mine.publish(project, tree.branch)
+    assert theirs.git("merge-base", first, second) == theirs.git("rev-parse", f"{second}~1")
+    assert theirs.git("show", f"{second}:a") == "uncommitted\n"
+
+
+def test_uncommitted_changes_that_are_gone_meanwhile_are_not_left_out_unsaid(tmp_path: Path) -> None:
+    theirs = UserRepository(tmp_path / "repo")
+    theirs.commit("one", {"a": "1\n", "b": "1\n"})
+    theirs.write({"a": "uncommitted\n"})
+    mine, project, tree = changed(tmp_path / "first", theirs, b="2\n")
+    first = mine.publish(project, tree.branch)
+    mine, project, tree = changed(tmp_path / "second", theirs, b="3\n")
+    theirs.git("branch", "-q", "-D", first)
+    theirs.git("gc", "-q", "--prune=now")
+    with pytest.raises(UsageError, match="any more"):
+        mine.publish(project, tree.branch)

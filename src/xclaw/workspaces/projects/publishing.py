@@ -37,14 +37,13 @@ class _Original:
 
 def begin(shadow: Shadow, checkout: Checkout, base: str, head: str, changes: Changes) -> None:
     """Keep what the user had not committed, as a commit on theirs, for branches to begin at."""
-    if shadow.commit_of(_start_ref(base, head)) or not changes:
-        return
     git = _reading(shadow.git, checkout)
+    writer = replace_git(shadow, git)
+    if not changes or writer.commit_of(_start_ref(base, head)):
+        return
     tree = _with_changes(git, head, changes)
     note = Note(_UNCOMMITTED, "xclaw", _time_of(git, head))
-    shadow.point(
-        _start_ref(base, head), replace_git(shadow, git).commit_tree(tree, (head,) if head else (), note)
-    )
+    writer.point(_start_ref(base, head), writer.commit_tree(tree, (head,) if head else (), note))
 
 
 def publish(shadow: Shadow, checkout: Checkout, project: Project, branch: str, name: str) -> str:
@@ -52,12 +51,7 @@ def publish(shadow: Shadow, checkout: Checkout, project: Project, branch: str, n
     tip = shadow.known(branch)
     git = _reading(shadow.git, checkout)
     writer = replace_git(shadow, git)
-    start = shadow.commit_of(_start_ref(project.base, project.head)) or project.head
-    if project.head and not writer.commit_of(project.head):
-        raise UsageError(
-            f"{project.directory} does not hold the commit {project.head[:10]} any more, which it was at when xclaw "
-            "began; take the patch"
-        )
+    start = _start_of(writer, project)
     made: dict[str, str] = {project.base: start}
     new: list[str] = [start] if start != project.head else []
     unseen = {*(writer.files(start) if start else ())} - {*shadow.files(project.base)}
@@ -71,6 +65,18 @@ def publish(shadow: Shadow, checkout: Checkout, project: Project, branch: str, n
     commit = made[tip]
     _hand_over(git, checkout, project.head, new)
     return take_branch(checkout, name, commit, lambda older: writer.is_ancestor(older, commit))
+
+
+def _start_of(writer: Shadow, project: Project) -> str:
+    """What branches begin at; empty for a repository that was empty. Raises `UsageError` if it is gone."""
+    start = writer.commit_of(_start_ref(project.base, project.head) if project.dirty else project.head)
+    if (project.dirty or project.head) and not start:
+        where = f" {project.head[:10]}" if project.head else ""
+        raise UsageError(
+            f"{project.directory} does not hold the commit{where} any more, which it was at when xclaw began; take "
+            "the patch"
+        )
+    return start
 
 
 def _refuse_unseen(changes: Changes, unseen: AbstractSet[str]) -> None:

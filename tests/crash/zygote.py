@@ -27,11 +27,12 @@ from xclaw.contracts.events import ApprovalAsked, Entry
 from xclaw.contracts.journal import Committed
 from xclaw.contracts.usage import Usage
 from xclaw.gateway.routing.rules import load_rules
-from xclaw.loop.schema_checks import violations
+from xclaw.loop.schema_checks import checker_for
 from xclaw.models.prices import PriceBook
 from xclaw.runtime.runs import RunRequest
 from xclaw.settings import Overrides, Settings, load_settings
 from xclaw.store.journal import SqliteJournal
+from xclaw.toolbox import build_toolbox
 
 _append = SqliteJournal.append
 
@@ -138,9 +139,11 @@ def child(order: dict[str, Any], write_end: int) -> None:
 def have_ready() -> None:
     """What a process otherwise loads when it first needs it, once for all children instead of in each."""
     PriceBook({}, {"openai": "openai"}).cost_usd("openai:fake", Usage())
-    violations(None, {})
     load_rules()
-    builtin_agents()
+    tools = build_toolbox(lambda _path: None, builtin_agents().roster())
+    for name in tools.names():
+        if tool := tools.resolve(name):
+            checker_for(tool.spec.parameters)
     gc.freeze()  # so that no child copies what it only looks at
 
 

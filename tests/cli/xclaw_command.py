@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 import yaml
+
 from ready_command import run_ready
 
 TIMEOUT_S = 60.0

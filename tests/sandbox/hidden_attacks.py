@@ -136,6 +136,17 @@ async def check_disk_by_command_after_command(open_sandbox: OpenSandbox) -> None
         assert held(opened.workspace) < POLICY.disk_bytes * 4 + SLACK
 
 
+async def check_who_has_locked_itself_out_is_let_in_again(open_sandbox: OpenSandbox) -> None:
+    """Its own directories, closed by a command: the next one is there as ever, and so are the host's tools."""
+    async with open_sandbox(POLICY) as opened:
+        said = await run_inside(opened.sandbox, "echo kept >file; chmod 000 /tmp /workspace && echo closed")
+        assert said.output == b"closed\n", said
+        assert opened.workspace.stat().st_mode & 0o700 == 0o700
+        said = await run_inside(opened.sandbox, "pwd; cat file; echo more >/tmp/file && echo well")
+        assert said.output == b"/workspace\nkept\nwell\n", said
+        assert await opened.sandbox.get("file") == b"kept\n"
+
+
 async def check_what_was_over_and_has_been_removed_is_no_bound(open_sandbox: OpenSandbox) -> None:
     """Removing is quicker than anybody looks; the next command has all its room again."""
     async with open_sandbox(POLICY) as opened:

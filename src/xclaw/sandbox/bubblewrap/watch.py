@@ -6,7 +6,9 @@ ways to hold one that nobody can measure. Whoever uses one of them is over its b
 the disk, or the memory, than can be accounted for.
 """
 
+import contextlib
 import os
+import stat
 import time
 from collections.abc import Sequence
 from pathlib import Path

@@ -91,3 +91,45 @@ def test_a_project_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
     done = shell.xclaw("run", "--model", script, "--project", "nowhere", "Greet.")
     assert done.returncode == 2
     assert "there is no such directory" in done.stderr
+
+
+BINARY = """
+- agent: orchestrator
+  replies:
+    - calls: [{name: delegate, arguments: {agent: coder, task: "Make a picture in the project's top directory."}}]
+    - text: "Done."
+- agent: coder
+  replies:
+    - calls: [{name: shell, arguments: {command: "cd project && rm old.bin && printf '\\\\0\\\\1' > new.bin"}}]
+    - text: {status: success, summary_data: {files: [new.bin]}, artifact_pointers: {}}
+"""
+
+
+def test_changes_to_a_folder_are_taken_with_the_command_that_is_shown(tmp_path: Path) -> None:
+    """Binary files too, and below a repository that the folder is no part of."""
+    shell = Shell(tmp_path)
+    folder = tmp_path / "above/a folder"
+    folder.mkdir(parents=True)
+    (folder / "old.bin").write_bytes(b"\0old")
+    subprocess.run(["git", "init", "-q", "--object-format=sha256", folder.parent], check=True)
+    (tmp_path / "binary.yaml").write_text(BINARY)
+    script = f"script:{tmp_path}/binary.yaml"
+    done = shell.xclaw("run", "--allow-shell", "--model", script, "--project", str(folder), "Draw.")
+    assert done.returncode == 0, done.stderr
+    take = next(line for line in done.stderr.splitlines() if "take them: " in line).partition("take them: ")
+    subprocess.run(take[2], shell=True, check=True, env={**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null"})
+    assert [(path.name, path.read_bytes()) for path in folder.iterdir()] == [("new.bin", b"\0\1")]
+
+
+def test_changes_beside_uncommitted_ones_are_taken_with_the_command_that_is_shown_first(
+    tmp_path: Path,
+) -> None:
+    shell = Shell(tmp_path)
+    shell.repository.write({"read.me": "hello, not committed\n"})
+    done = shell.run()
+    lines = [line for line in done.stderr.splitlines() if "uncommitted changes" in line]
+    assert lines[0].startswith("xclaw: take them beside your uncommitted changes: git -C ")
+    take = lines[0].partition("changes: ")[2]
+    subprocess.run(take, shell=True, check=True, env={**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null"})
+    assert (shell.repository.directory / "greeting.py").exists()
+    assert (shell.repository.directory / "read.me").read_text() == "hello, not committed\n"

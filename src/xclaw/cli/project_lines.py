@@ -1,8 +1,10 @@
 """What the end of a run says of the user's project: the branch, its commits, and how to take them."""
 
 import asyncio
+import os
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xclaw.cli.text import one_line, printable
@@ -61,11 +63,7 @@ def _branch_lines(project: Project, branch: str, commits: Sequence[Commit]) -> l
 def _taking(project: Project, branch: str, patches: Sequence[str]) -> list[str]:
     directory = shlex.quote(project.directory)
     patch = shlex.quote(patches[-1]) if patches else ""
-    applied = (
-        f"git -C {directory} apply {patch}"
-        if project.kind == "git"
-        else f"patch -p1 -d {directory} < {patch}"
-    )
+    applied = f"{_alone(project)}git -C {directory} apply {patch}"
     merging = [f"git -C {directory} merge {branch}"] if branch else []
     if project.dirty:
         after = "or once your uncommitted changes, which are its first commit, are committed"
@@ -75,6 +73,14 @@ def _taking(project: Project, branch: str, patches: Sequence[str]) -> list[str]:
         ]
     ways = [*merging, *([applied] if patch else [])]
     return [f"{said}: {way}" for said, way in zip(("take them", "or as they are"), ways, strict=False)]
+
+
+def _alone(project: Project) -> str:
+    """A folder inside a repository that it is no part of: git would pass over all files, and say nothing."""
+    above = Path(project.directory).parents
+    if project.kind == "git" or not any(os.path.lexists(place / ".git") for place in above):
+        return ""
+    return f"GIT_CEILING_DIRECTORIES={shlex.quote(str(above[0]))} "
 
 
 def noted_text(event: WorkflowNoted | ProjectMerged) -> str:

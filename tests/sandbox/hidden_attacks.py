@@ -1,10 +1,13 @@
 """Commands that use up memory and disk in places where nobody counts it, or faster than anybody looks."""
 
+import asyncio
 import contextlib
 
 from sandbox.limit_attacks import SLACK, held
 from xclaw.contracts.errors import ToolFailed
-from xclaw.testing.sandbox_harness import POLICY, OpenSandbox, Said, SandboxCheck, run_inside
+from xclaw.contracts.sandbox import SandboxCommand
+from xclaw.sandbox.bubblewrap.sandbox import BubblewrapSandbox
+from xclaw.testing.sandbox_harness import POLICY, WAIT_S, OpenSandbox, Said, SandboxCheck, run_inside
 
 _MAPPING = """
 import ctypes, mmap, os, socket, threading, time
@@ -145,6 +148,26 @@ async def check_who_has_locked_itself_out_is_let_in_again(open_sandbox: OpenSand
         said = await run_inside(opened.sandbox, "pwd; cat file; echo more >/tmp/file && echo well")
         assert said.output == b"/workspace\nkept\nwell\n", said
         assert await opened.sandbox.get("file") == b"kept\n"
+
+
+async def check_a_closed_tmp_goes_with_its_sandbox(open_sandbox: OpenSandbox) -> None:
+    """Also when nobody was left to open it again."""
+    async with open_sandbox(POLICY) as opened:
+        closed = asyncio.Event()
+        command = SandboxCommand(
+            ("/bin/sh", "-c", "mkdir /tmp/d && chmod 000 /tmp && echo closed; sleep 99"), 60.0
+        )
+        running = asyncio.create_task(opened.sandbox.exec(command, lambda _piece: closed.set()))
+        async with asyncio.timeout(WAIT_S):
+            await closed.wait()
+        if opened.kill is not None:
+            opened.kill()
+            await asyncio.wait([running])
+        running.cancel()
+        await asyncio.wait([running])
+        await opened.sandbox.close()
+        if isinstance(opened.sandbox, BubblewrapSandbox):
+            assert not opened.sandbox.home.exists()
 
 
 async def check_what_was_over_and_has_been_removed_is_no_bound(open_sandbox: OpenSandbox) -> None:

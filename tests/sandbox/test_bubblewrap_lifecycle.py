@@ -3,6 +3,7 @@
 import asyncio
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -194,6 +195,21 @@ def test_a_sweep_leaves_living_sandboxes_alone() -> None:
             assert cast("BubblewrapSandbox", opened.sandbox).home.is_dir()
 
     asyncio.run(main())
+
+
+def test_a_sweep_takes_what_lost_its_lock_long_ago() -> None:
+    """SPEC F3: nobody can be at work on it any more; on one that is new somebody may be."""
+    place = Path("/var/tmp") if os.access("/var/tmp", os.W_OK) else Path(tempfile.gettempdir())
+    old, new = (Path(tempfile.mkdtemp(prefix="xclaw-sandbox-", dir=place)) for _ in range(2))
+    try:
+        (old / "tmp" / "d").mkdir(parents=True)
+        os.utime(old, (0, 0))
+        sweep()
+        assert not old.exists()
+        assert new.exists()
+    finally:
+        for left in (old, new):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def own_homes(place: Path) -> set[Path]:

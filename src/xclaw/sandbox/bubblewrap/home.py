@@ -11,6 +11,7 @@ import secrets
 import shutil
 import signal
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,8 @@ _LOCK = "lock"
 _LASTING = "/var/tmp"
 """Preferred to a directory that may be held in memory."""
 _ROUNDS = 20
+_UNLOCKED_S = 3_600.0
+"""How old a directory without a lock is that nobody can still be at work on."""
 
 
 @dataclass(slots=True)
@@ -66,8 +69,11 @@ def _swept(path: Path) -> bool:
         return False
     try:
         lock = os.open(path / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except FileNotFoundError:  # it is being made or removed
-        return False
+    except FileNotFoundError:  # it is being made or removed, or was when its xclaw was killed
+        if time.time() - status.st_mtime < _UNLOCKED_S:
+            return False
+        _clear(path)
+        return True
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _clear(path)
@@ -89,13 +95,18 @@ def _clear(path: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         are_gone = remove_groups((path / GROUPS_FILE).read_text().splitlines())
     with contextlib.suppress(OSError):
+        (path / "tmp").chmod(0o700)  # a command may have closed it
         directory = open_directory(str(path / "tmp"))
         try:
             empty(directory)
         finally:
             os.close(directory)
     if are_gone:  # or else a later sweep finds the note
-        shutil.rmtree(path, ignore_errors=True)
+        for inner in ("tmp", "etc"):  # before the lock, by which a later sweep knows what is left
+            shutil.rmtree(path / inner, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            if not {entry.name for entry in path.iterdir()} & {"tmp", "etc"}:
+                shutil.rmtree(path)
 
 
 def _end_marked(name: str) -> None:

@@ -94,8 +94,14 @@ class Watch:
 
     def settle(self) -> str:
         """After a command: "disk" when it ended over the bound between two looks. Measuring a large workspace
-        takes long, so only when the file system has lost about as much as there was room."""
+        takes long, so only when the file system has lost about as much as there was room. Directories that it has
+        closed to itself are opened again, or no further command could be there."""
         self._unnamed = 0
+        for directory in self._directories:
+            mode = stat.S_IMODE(os.fstat(directory).st_mode)
+            if mode & stat.S_IRWXU != stat.S_IRWXU:
+                with contextlib.suppress(OSError):  # it is somebody else's
+                    os.fchmod(directory, mode | stat.S_IRWXU)
         return "disk" if self._has_shrunk() and self._disk_over() else ""
 
     def _hidden(self, pids: Sequence[int], memory: int) -> str:

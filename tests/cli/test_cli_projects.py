@@ -133,3 +133,30 @@ def test_changes_beside_uncommitted_ones_are_taken_with_the_command_that_is_show
     subprocess.run(take, shell=True, check=True, env={**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null"})
     assert (shell.repository.directory / "greeting.py").exists()
     assert (shell.repository.directory / "read.me").read_text() == "hello, not committed\n"
+
+
+CONFLICT = """
+- agent: orchestrator
+  replies:
+    - calls:
+        - {name: delegate, arguments: {agent: coder, task: "Greet in read.me, in the project's top directory."}}
+        - {name: delegate, arguments: {agent: writer, task: "Greet in read.me, in the project's top directory."}}
+    - text: "Done."
+- agent: coder
+  replies:
+    - calls: [{name: write_file, arguments: {path: project/read.me, content: "hello from coder"}}]
+    - text: {status: success, summary_data: {files: [read.me]}, artifact_pointers: {}}
+- agent: writer
+  replies:
+    - calls: [{name: write_file, arguments: {path: project/read.me, content: "hello from writer"}}]
+    - text: {status: success, summary_data: {files: [read.me]}, artifact_pointers: {}}
+"""
+
+
+def test_what_is_not_in_the_branch_is_said_at_the_end(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    (tmp_path / "conflict.yaml").write_text(CONFLICT)
+    done = shell.xclaw("run", "--model", f"script:{tmp_path}/conflict.yaml", "--project", ".", "Greet.")
+    assert done.returncode == 0, done.stderr
+    assert "xclaw: not in it: xclaw/" in done.stderr
+    assert "conflicts with what was merged, in read.me; it was left out" in done.stderr

@@ -38,6 +38,8 @@ async def project_lines(app: "App", entries: Sequence["Entry"], result: "Result"
         commits = await asyncio.to_thread(app.projects.log, project, merged.merged.branch)
     except (UsageError, ToolFailed):
         commits = []
+    if result.succeeded and result.reason:
+        lines.append(f"not in it: {one_line(printable(result.reason), 1_000)}")
     patches = [pointer.path for name, pointer in result.pointers.items() if name == "changes.patch"]
     return [
         *lines,

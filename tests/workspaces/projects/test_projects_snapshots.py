@@ -50,7 +50,15 @@ SECRETS = (
     *(".env", ".env.production", "config/prod.env", "server.pem", "tls/site.key", "id_rsa", "id_ed25519"),
     *(".netrc", ".npmrc", ".pypirc", "credentials", "credentials.json", ".aws/config", ".ssh/known_hosts"),
     *(".gnupg/x", "secrets.yaml", "service-account-1.json", "terraform.tfstate", ".git-credentials", "A.PEM"),
-    *("secrets/token", ".docker/config.json", ".Env"),
+    *("secrets/token", ".docker/config.json", ".Env", ".env~", "..env.swp", ".env.bak", "#.env#", ".env (1)"),
+    *(
+        "www.example.com.key",
+        "my.district.pem",
+        "id_rsa.example.org",
+        "x.key.old",
+        ".env-prod",
+        "app.secrets.json",
+    ),
 )
 NO_SECRETS = (
     *(
@@ -62,7 +70,14 @@ NO_SECRETS = (
         "keys.md",
         "id_map.py",
     ),
-    *("docs/env.md", ".docker/Dockerfile", "environment.yml"),
+    *(
+        "docs/env.md",
+        ".docker/Dockerfile",
+        "environment.yml",
+        "credentials.example.json",
+        "server.key.example",
+    ),
+    *(".env.example.local", "terraform.tfvars.example", "keys~", "monkey.bak"),
 )
 
 

@@ -1,5 +1,6 @@
 """Names that no worker is shown and nobody commits: secrets, and what only git may write."""
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -38,10 +39,21 @@ _NAMES = (
     ),
     *(".s3cfg", ".boto", ".dockercfg", ".dockerconfigjson", "kubeconfig", "*.kubeconfig", ".vault-token"),
     *("service-account*.json", "service_account*.json", "*.tfstate", "*.tfstate.*", "*.tfvars"),
-    *(".terraformrc", "terraform.rc", ".yarnrc.yml", ".bash_history", ".zsh_history", ".python_history"),
+    *(".terraformrc", "terraform.rc", ".yarnrc.yml", ".*_history", ".env-*", ".env_*", ".dev.vars"),
+    *("*.p8", "*.pk8", "*.keytab", "*.keychain", "*.keychain-db", "*.ovpn", "kubeconfig.*", ".authinfo"),
+    *(".vault_pass*", ".vault-pass*", "pgpass.conf", "rclone.conf", "cookies.txt", "auth.json", "token.json"),
+    *("client_secret*.json", "*firebase-adminsdk*.json", "local.settings.json"),
+    *("*secrets.json", "*secrets.yml", "*secrets.yaml", "*secrets.toml"),
 )
 _PATHS = ("*.docker/config.json", "*.config/gcloud/*", "*.config/gh/*", "*.config/git/credentials")
-_EXAMPLES = ("example", "sample", "template", "dist", "defaults")
+_EXAMPLES = frozenset(("example", "sample", "template", "dist", "defaults"))
+_EXAMPLE_KINDS = frozenset(
+    ("json", "yml", "yaml", "toml", "ini", "cfg", "conf", "properties", "env", "local", "txt", "tfvars", "j2")
+)
+_COPY = re.compile(
+    r"(~|\.(bak|backup|old|orig|save|sw[nop]|tmp|copy|disabled|\d+)|[ _-]copy|\(\d+\)|[. ]+|#)$"
+)
+"""What people and editors put behind the name of a file that they keep another version of."""
 _SOURCES = (
     *(
         ".py",
@@ -109,7 +121,19 @@ def is_denied(path: str, deny: Sequence[str] = (), allow: Sequence[str] = ()) ->
         return True
     if not _HOLDERS.isdisjoint(parts[:-1]):
         return not parts[-1].endswith(_SOURCES)
-    return any(fnmatchcase(parts[-1], pattern) for pattern in _NAMES) and not _is_harmless(parts[-1])
+    return any(_is_secret(name) for name in (parts[-1], _original(parts[-1])))
+
+
+def _is_secret(name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in _NAMES) and not _is_harmless(name)
+
+
+def _original(name: str) -> str:
+    """Of a copy, the name of what it is a copy of."""
+    name = name.removeprefix("#").removeprefix(".#")
+    while len(shorter := _COPY.sub("", name)) < len(name):
+        name = shorter
+    return f".{name.lstrip('.')}" if name.startswith("..") else name
 
 
 def _fits(path: str, name: str, patterns: Sequence[str]) -> bool:
@@ -121,6 +145,7 @@ def _fits(path: str, name: str, patterns: Sequence[str]) -> bool:
 
 def _is_harmless(name: str) -> bool:
     """Public halves, examples, and source code about secrets."""
-    if name.endswith(".pub") or any(f".{word}" in name for word in _EXAMPLES):
+    kind, last = ("", "", *name.lstrip(".").split(".")[1:])[-2:]
+    if last == "pub" or last in _EXAMPLES or (kind in _EXAMPLES and last in _EXAMPLE_KINDS):
         return True
     return name.startswith(_CODE_PREFIXES) and name.endswith(_SOURCES)

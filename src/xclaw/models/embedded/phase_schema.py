@@ -37,9 +37,14 @@ def command_schema(command: str) -> dict[str, object]:
 
 
 def _plan(agents: Sequence[str]) -> dict[str, object]:
-    """In which a task can depend on earlier ones only: no plan can go round in a circle."""
+    """Of any length, in which a task can depend on earlier ones only: no plan can go round in a circle. Each
+    length stands by itself, since the server's grammar takes all of `prefixItems` for required."""
     tasks = [_planned(agents, position) for position in range(len(_IDS))]
-    return {"type": "array", "prefixItems": tasks, "minItems": 1, "maxItems": len(tasks)}
+    return {"anyOf": [_exactly(tasks[:length]) for length in range(1, len(tasks) + 1)]}
+
+
+def _exactly(items: Sequence[dict[str, object]]) -> dict[str, object]:
+    return {"type": "array", "prefixItems": list(items), "minItems": len(items), "maxItems": len(items)}
 
 
 def _planned(agents: Sequence[str], position: int) -> dict[str, object]:

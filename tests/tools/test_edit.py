@@ -3,6 +3,7 @@
 import asyncio
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -209,3 +210,38 @@ def test_an_edit_replaces_one_place_or_says_why_not(tmp_path: Path, whole: str, 
         assert after.replace("\r\n", "\n") == flat[0].replace(flat[1], flat[2], 1) or after == whole.replace(
             old, new, 1
         )
+
+
+@pytest.mark.parametrize(
+    ("content", "old", "new", "then"),
+    [
+        (b"a\r\nb\r\nx\r\nc\nd\n", "c\nd", "C\nD", b"a\r\nb\r\nx\r\nC\nD\n"),
+        (b"a\nb\nc\r\nd\r\n", "c\nd", "C\nD", b"a\nb\nC\r\nD\r\n"),
+        (b"a\nb\nc\r\nd\r\n", "a\r\nb", "A\r\nB", b"A\nB\nc\r\nd\r\n"),
+        (b"a\nb\nc\r\n", "b", "b\n2", b"a\nb\n2\nc\r\n"),
+    ],
+)
+def test_in_a_file_with_both_line_ends_the_place_says_which(
+    tmp_path: Path, content: bytes, old: str, new: str, then: bytes
+) -> None:
+    setup, path = with_file(tmp_path, content)
+    edit(setup, old, new)
+    assert path.read_bytes() == then
+
+
+def test_replacing_everywhere_does_not_make_a_file_of_any_size(tmp_path: Path) -> None:
+    setup, path = with_file(tmp_path, b"a" * 1_000_000)
+    with pytest.raises(
+        ToolFailed, match=r"nothing was changed: with 1000000 replacements .* 100000000 bytes"
+    ):
+        edit(setup, "a", "b" * 100, everywhere=True)
+    assert path.read_bytes() == b"a" * 1_000_000
+
+
+def test_looking_for_something_alike_takes_bounded_time(tmp_path: Path) -> None:
+    """Lines that are all somewhat alike: comparing each of them with care takes a long time."""
+    line = "ab" * 75
+    setup, _ = with_file(tmp_path, f"{line}\n".encode() * 5_000)
+    started = time.process_time()
+    assert "The nearest lines are these" in refusal(setup, f"{line[1:]}Q", "q")
+    assert time.process_time() - started < 5

@@ -51,23 +51,33 @@ class _Edit:
             raise ToolFailed(not_found(content, self._old, self._new))
         if len(places) > 1 and not self._everywhere:
             raise ToolFailed(not_unique(content, old, places))
+        size = len(content) + len(places) * (len(new) - len(old))
+        if size > max(len(content), MAX_EDIT_BYTES):
+            raise ToolFailed(
+                f"nothing was changed: with {len(places)} replacements the file would have {size} bytes; at most "
+                f"{MAX_EDIT_BYTES} can be edited"
+            )
         self.done = Replaced(content, old, new, tuple(places))
         return content.replace(old, new)
 
     def _as_in(self, content: bytes) -> tuple[bytes, bytes]:
-        """Both texts with the line ends of the file: models write `\\n` whatever a file has."""
+        """Both texts with the line ends of the place, or of most of the file if `old` is within one line: models
+        write `\\n` whatever a file has. What is there exactly as asked is taken first."""
         if b"\r" in self._old and self._old in content:
             return self._old, self._new
-        crlf = content.count(b"\r\n")
-        if 2 * crlf > content.count(b"\n"):
-            return _with_crlf(self._old), _with_crlf(self._new)
-        old = self._old if crlf or self._old in content else self._old.replace(b"\r\n", b"\n")
-        new = self._new if crlf else self._new.replace(b"\r\n", b"\n")
-        return (old, new) if old != new else (self._old, self._new)
+        mostly_crlf = 2 * content.count(b"\r\n") > content.count(b"\n")
+        lf, crlf = (_with_lf(self._old), _with_lf(self._new)), (_with_crlf(self._old), _with_crlf(self._new))
+        likely, other = (crlf, lf) if mostly_crlf else (lf, crlf)
+        fitting = likely if likely[0] in content or other[0] not in content else other
+        return fitting if fitting[0] != fitting[1] else (self._old, self._new)
+
+
+def _with_lf(text: bytes) -> bytes:
+    return text.replace(b"\r\n", b"\n")
 
 
 def _with_crlf(text: bytes) -> bytes:
-    return text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+    return _with_lf(text).replace(b"\n", b"\r\n")
 
 
 def _places(content: bytes, wanted: bytes) -> list[int]:

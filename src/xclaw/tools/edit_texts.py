@@ -14,6 +14,8 @@ _COMPARED_LINES = 20_000
 _COMPARED_CHARS = 160
 _NEAREST_OF = 5_000
 """Lines that are compared one by one."""
+_MATCHED = 200
+"""Of those, how many are compared in order: that takes milliseconds for one."""
 _CLOSE = 0.6
 _NAMED_LINES = 10
 
@@ -142,14 +144,18 @@ def _nearest(lines: list[str], wanted: list[str]) -> int | None:
     at, longest = max(enumerate(wanted), key=lambda item: len(item[1].strip()))
     matcher = difflib.SequenceMatcher(autojunk=False)
     matcher.set_seq2(longest.strip()[:_COMPARED_CHARS])
-    best, best_ratio = None, _CLOSE
+    likely: list[tuple[float, int]] = []
     for index, line in enumerate(lines[:_NEAREST_OF]):
         matcher.set_seq1(line.strip()[:_COMPARED_CHARS])
-        if matcher.real_quick_ratio() <= best_ratio or matcher.quick_ratio() <= best_ratio:
-            continue
-        ratio = matcher.ratio()
-        if ratio > best_ratio:
-            best, best_ratio = index, ratio
+        if matcher.real_quick_ratio() > _CLOSE and (at_most := matcher.quick_ratio()) > _CLOSE:
+            likely.append((at_most, -index))
+    best, best_ratio = None, _CLOSE
+    for at_most, negative in sorted(likely, reverse=True)[:_MATCHED]:
+        if at_most <= best_ratio:
+            break
+        matcher.set_seq1(lines[-negative].strip()[:_COMPARED_CHARS])
+        if (ratio := matcher.ratio()) > best_ratio:
+            best, best_ratio = -negative, ratio
     return None if best is None else max(best - at, 0)
 
 

@@ -53,11 +53,16 @@ def _refusal(setting: Setting, outside_keys: set[Key]) -> str:
         return "a project file may not decide what your agents remember, or where"
     if setting.key[0] == "traces" and setting.value:
         return "a project file may not decide where your traces go, or what is in them"
-    if setting.key[-1] == "base_url" and (*setting.key[:-1], "api_key") in outside_keys:
-        try:
-            host = urlsplit(str(setting.value)).hostname
-        except ValueError:
-            host = None
-        if host not in LOOPBACK:
-            return "it would send your API key to an endpoint that a project file names"
+    if _leads_a_key_away(setting, outside_keys):
+        return "it would send your API key to an endpoint that a project file names"
     return ""
+
+
+def _leads_a_key_away(setting: Setting, outside_keys: set[Key]) -> bool:
+    if setting.key[-1] != "base_url" or (*setting.key[:-1], "api_key") not in outside_keys:
+        return False
+    try:
+        host = urlsplit(str(setting.value)).hostname
+    except ValueError:
+        host = None
+    return host not in LOOPBACK

@@ -34,7 +34,9 @@ def test_doctor_says_of_each_kind_whether_it_works_and_why_not(tmp_path: Path) -
     found = {row["backend"]: row for row in answer["sandboxes"]}
     assert set(found) == {"kvm", "bubblewrap", "container", "tcg", "host"}
     assert not found["tcg"]["works"]
-    assert "QEMU is not installed" in found["tcg"]["detail"] or "`xclaw sandbox build`" in found["tcg"]["detail"]
+    assert (
+        "QEMU is not installed" in found["tcg"]["detail"] or "`xclaw sandbox build`" in found["tcg"]["detail"]
+    )
     assert found["host"]["works"]
     assert "no isolation" in found["host"]["detail"]
     assert answer["used"] != "host"

@@ -62,7 +62,9 @@ class Conversation:
     def _branch(self, name: str, number: int) -> str:
         found = list(dict.fromkeys(branch for text in self.texts for branch in _BRANCH.findall(text)))
         if len(found) < number:
-            raise Unfilled(f"the placeholder {{{{{name}}}}} cannot be filled: results named {len(found)} branches")
+            raise Unfilled(
+                f"the placeholder {{{{{name}}}}} cannot be filled: results named {len(found)} branches"
+            )
         return found[number - 1]
 
     def _has(self, pattern: re.Pattern[str]) -> bool:

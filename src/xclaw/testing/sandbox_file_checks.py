@@ -55,7 +55,10 @@ async def check_bad_paths_are_refused(open_sandbox: OpenSandbox) -> None:
     """Directories, pipes, nothing, other places: with a reason, in bounded time."""
     async with open_sandbox(POLICY) as opened:
         sandbox, name = opened.sandbox, f"bad-{secrets.token_hex(4)}"
-        await run_inside(sandbox, f"mkdir -p {name}/dir; mkfifo {name}/pipe || ln -s /dev/zero {name}/pipe; echo x >{name}/file")
+        await run_inside(
+            sandbox,
+            f"mkdir -p {name}/dir; mkfifo {name}/pipe || ln -s /dev/zero {name}/pipe; echo x >{name}/file",
+        )
         bad = (
             f"{name}/dir",
             f"{name}/pipe",

@@ -1,10 +1,12 @@
 """The way out of a sandbox leads to allowed hosts of the open internet only (SPEC F3)."""
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
@@ -12,7 +14,7 @@ from sandbox.opening import opener
 from xclaw.contracts.addresses import is_public
 from xclaw.contracts.errors import SandboxUnavailable
 from xclaw.sandbox.bubblewrap.backend import BubblewrapBackend
-from xclaw.sandbox.network.allowed import AllowedHosts
+from xclaw.sandbox.network.allowed import AllowedHosts, is_own
 from xclaw.sandbox.network.proxy import serve_proxy, wanted_by
 from xclaw.sandbox.settings import SandboxSettings
 from xclaw.testing.sandbox_harness import POLICY, Said, run_inside
@@ -126,6 +128,77 @@ def test_a_tunnel_passes_bytes_both_ways() -> None:
                 writer.close()
 
     asyncio.run(main())
+
+
+def test_no_connection_outlives_its_sandbox() -> None:
+    """SPEC F3: not one that nobody says anything in either; it would keep the network of the sandbox."""
+
+    async def main() -> None:
+        accepted, gone = asyncio.Event(), asyncio.Event()
+
+        async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            accepted.set()
+            with contextlib.suppress(ConnectionError):
+                await reader.read()
+            gone.set()
+            writer.close()
+
+        async with asyncio.timeout(20), await asyncio.start_server(silent, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            listening = socket.create_server(("127.0.0.1", 0))
+            allowed = AllowedHosts((f"localhost:{port}",), allow_private=True)
+            async with await serve_proxy(listening, allowed) as proxy:
+                reader, writer = await asyncio.open_connection(*listening.getsockname())
+                writer.write(f"CONNECT localhost:{port} HTTP/1.1\r\n\r\n".encode())
+                await accepted.wait()
+                await reader.readuntil(b"\r\n\r\n")
+                proxy.close()
+                with contextlib.suppress(ConnectionError):
+                    assert await reader.read() == b""
+                await gone.wait()
+                writer.close()
+
+    asyncio.run(main())
+
+
+class SlowNames(asyncio.SelectorEventLoop):
+    """A loop in which no name is ever found, or not found."""
+
+    looking = 0
+
+    async def getaddrinfo(self, *_: object, **__: object) -> list[object]:  # pyright: ignore[reportIncompatibleMethodOverride] - answers nothing
+        self.looking += 1
+        await asyncio.Event().wait()
+        return []
+
+
+def test_names_that_are_slow_to_be_found_take_up_nobody_elses_threads() -> None:
+    """SPEC F3: also when whoever asked has given up, and asks again."""
+
+    async def main() -> None:
+        loop = cast("SlowNames", asyncio.get_running_loop())
+        allowed = AllowedHosts(("*.slow.example",))
+        asking = [asyncio.create_task(allowed.addresses(f"{n}.slow.example", 443)) for n in range(40)]
+        for turn in range(3):
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert loop.looking == 2
+            asking[turn].cancel()
+        for task in asking:
+            task.cancel()
+        await asyncio.wait(asking)
+
+    with asyncio.Runner(loop_factory=SlowNames) as runner:
+        runner.run(main())
+
+
+def test_an_address_of_this_machine_is_told_however_public_it_is() -> None:
+    """SPEC F3."""
+    assert is_own("127.0.0.1")
+    assert not is_own("192.0.2.1")
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        asking.connect(("192.0.2.1", 53))
+        assert is_own(asking.getsockname()[0])
 
 
 @pytest.mark.parametrize(

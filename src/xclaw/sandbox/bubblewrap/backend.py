@@ -18,7 +18,7 @@ from xclaw.sandbox.bubblewrap.order import MARK, PROXY_PORT
 from xclaw.sandbox.bubblewrap.sandbox import BubblewrapSandbox, Keeper, end_keeper
 from xclaw.sandbox.environment import environment_inside
 from xclaw.sandbox.network.allowed import AllowedHosts
-from xclaw.sandbox.network.proxy import serve_proxy
+from xclaw.sandbox.network.proxy import ProxyServer, serve_proxy
 from xclaw.sandbox.settings import SandboxSettings
 from xclaw.sandbox.specs import checked_spec
 from xclaw.sandbox.trying import tried
@@ -208,7 +208,7 @@ async def _ready(keeper: Keeper, timeout_s: float) -> frames.Fields:
     raise SandboxUnavailable("the sandbox's process ended before it was ready")
 
 
-async def _proxy(allowed: AllowedHosts | None, taking: socket.socket) -> asyncio.Server | None:
+async def _proxy(allowed: AllowedHosts | None, taking: socket.socket) -> ProxyServer | None:
     """What listens inside is served here."""
     if allowed is None:
         return None

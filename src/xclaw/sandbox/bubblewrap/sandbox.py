@@ -11,6 +11,7 @@ from xclaw.contracts.sandbox import BackendName, SandboxCommand, SandboxExit, Sa
 from xclaw.sandbox.bubblewrap import frames
 from xclaw.sandbox.bubblewrap.home import Home
 from xclaw.sandbox.files import Output, absolute_inside, get_file, put_file
+from xclaw.sandbox.network.proxy import ProxyServer
 from xclaw.sandbox.specs import checked_command
 
 LATE_S = 5.0
@@ -36,7 +37,7 @@ class BubblewrapSandbox:
         keeper: Keeper,
         home: Home,
         policy: SandboxPolicy,
-        proxy: asyncio.Server | None,
+        proxy: ProxyServer | None,
         description: frames.Fields,
     ) -> None:
         self.description = description

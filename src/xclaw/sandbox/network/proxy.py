@@ -9,6 +9,7 @@ import contextlib
 import re
 import socket
 from dataclasses import dataclass
+from typing import Self, cast
 
 from xclaw.sandbox.network.allowed import AllowedHosts
 
@@ -33,11 +34,30 @@ class Wanted:
     """What goes to the host first; empty for a tunnel."""
 
 
-async def serve_proxy(listening: socket.socket, allowed: AllowedHosts) -> asyncio.Server:
-    """Serve until the server is closed."""
+class ProxyServer:
+    """A proxy that listens, and its connections: none outlives it."""
+
+    def __init__(self, server: asyncio.Server, proxy: "_Proxy") -> None:
+        self._server = server
+        self._proxy = proxy
+
+    def close(self) -> None:
+        self._server.close()
+        self._proxy.end()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+        await self._server.wait_closed()
+
+
+async def serve_proxy(listening: socket.socket, allowed: AllowedHosts) -> ProxyServer:
+    """Serve until it is closed."""
     listening.setblocking(False)
     proxy = _Proxy(allowed)
-    return await asyncio.start_server(proxy.serve, sock=listening, limit=MAX_HEAD)
+    return ProxyServer(await asyncio.start_server(proxy.serve, sock=listening, limit=MAX_HEAD), proxy)
 
 
 def wanted_by(head: bytes) -> Wanted:
@@ -74,20 +94,29 @@ def _place(authority: str, port: int) -> tuple[str, int]:
 class _Proxy:
     def __init__(self, allowed: AllowedHosts) -> None:
         self._allowed = allowed
-        self._open = 0
+        self._open: set[asyncio.Task[None]] = set()
+
+    def end(self) -> None:
+        """End all connections at once, whatever is still on its way in them."""
+        for serving in self._open:
+            serving.cancel()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection from inside."""
-        self._open += 1
+        serving = cast("asyncio.Task[None]", asyncio.current_task())
+        self._open.add(serving)
         try:
-            if self._open > MAX_CONNECTIONS:
+            if len(self._open) > MAX_CONNECTIONS:
                 _refuse(writer, 503, "too many connections")
             else:
                 await self._serve(reader, writer)
         except (OSError, asyncio.IncompleteReadError, TimeoutError):
             pass
+        except asyncio.CancelledError:
+            writer.transport.abort()
+            raise
         finally:
-            self._open -= 1
+            self._open.discard(serving)
             writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -107,6 +136,7 @@ class _Proxy:
         except (OSError, TimeoutError) as error:
             _refuse(writer, 502, f"{wanted.host}: {error or 'no answer'}")
             return
+        is_over = False
         try:
             if wanted.head:
                 outer.write(wanted.head)
@@ -115,10 +145,14 @@ class _Proxy:
             async with asyncio.TaskGroup() as group:
                 group.create_task(_pass_on(reader, outer))
                 group.create_task(_pass_on(outer_reader, writer))
+            is_over = True
         except* (OSError, TimeoutError):
             pass
         finally:
-            outer.close()
+            if is_over:
+                outer.close()
+            else:
+                outer.transport.abort()
 
 
 async def _connected(places: list[tuple[str, int]]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -261,3 +261,20 @@ def test_uncommitted_changes_that_are_gone_meanwhile_are_not_left_out_unsaid(tmp
     theirs.git("gc", "-q", "--prune=now")
     with pytest.raises(UsageError, match="any more"):
         mine.publish(project, tree.branch)
+
+
+def test_what_a_git_left_that_found_the_disk_full_does_not_keep_it_full(tmp_path: Path) -> None:
+    theirs = UserRepository(tmp_path / "repo")
+    theirs.commit("one", {"a": "1\n"})
+    mine = projects(tmp_path)
+    mine.open(str(theirs.directory))
+    (repository,) = (tmp_path / "workspace/projects").glob("*/repository.git")
+    left = [
+        repository / "objects/pack/tmp_pack_x",
+        repository / "fast_import_crash_1",
+        repository / "HEAD.lock",
+    ]
+    for path in left:
+        path.write_text("x")
+    mine.open(str(theirs.directory))
+    assert not any(path.exists() for path in left)

@@ -66,7 +66,7 @@ class Shadow:
         """The repository, by hand: the few files that it is, so that no template is copied into it."""
         root = Path(self.git.repository)
         if (root / "HEAD").exists():
-            self._drop_stale_locks(root)
+            self._drop_leftovers(root)
             return
         self.git.check_version()
         for name in ("objects/pack", "objects/info", "refs/heads", "refs/tags", "info"):
@@ -74,10 +74,11 @@ class Shadow:
         (root / "config").write_text(_CONFIG)
         (root / "HEAD").write_text(_HEAD)
 
-    def _drop_stale_locks(self, root: Path) -> None:
-        """What a killed git left: nobody else writes here."""
-        for lock in (root / "packed-refs.lock", root / "HEAD.lock", *(root / "refs").rglob("*.lock")):
-            lock.unlink(missing_ok=True)
+    def _drop_leftovers(self, root: Path) -> None:
+        """What a git left that was killed, or found the disk full: nobody else writes here."""
+        locks = (root / "packed-refs.lock", root / "HEAD.lock", *(root / "refs").rglob("*.lock"))
+        for left in (*locks, *root.glob("fast_import_crash_*"), *root.glob("objects/pack/tmp_*")):
+            left.unlink(missing_ok=True)
 
     def commit_of(self, name: str) -> str:
         """The commit that a branch, ref or id means; empty for none."""

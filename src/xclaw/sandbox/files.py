@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 from xclaw.contracts.errors import ToolFailed
 from xclaw.contracts.sandbox import WORKSPACE, SandboxCommand, SandboxExit
+from xclaw.sandbox.output import Output
 
-Output = Callable[[bytes], None]
 Run = Callable[[SandboxCommand, Output, int], Awaitable[SandboxExit]]
 """Runs a command, of whose output so many bytes are passed on."""
 FILE_S = 60.0

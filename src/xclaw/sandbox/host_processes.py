@@ -15,12 +15,13 @@ import signal
 import tempfile
 import time
 from asyncio.subprocess import Process
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from xclaw.contracts.errors import ToolFailed
 from xclaw.contracts.sandbox import SandboxExit
+from xclaw.sandbox.output import BoundedOutput, Output
 
 MARKER = "XCLAW_COMMAND"
 """Environment variable that tells the processes of one command."""
@@ -46,8 +47,6 @@ _DRAIN_BYTES = 1 << 20
 """More than a pipe holds: what comes after it comes from a process that got away."""
 _REAP_S = 5.0
 
-Output = Callable[[bytes], None]
-
 
 @dataclass(frozen=True, slots=True)
 class HostCommand:
@@ -71,11 +70,12 @@ async def run_on_host(command: HostCommand, output: Output) -> SandboxExit:
     """
     marker = secrets.token_hex(8)
     started = time.monotonic()
+    bounded = BoundedOutput(output, command.output_bytes)
     (reading, writing), (watched, lifeline) = _pipes()
     try:
         process = await _start(command, marker, watched, writing)
         group = _Group(process.pid, marker)
-        reader = _Reader(reading, output, command.output_bytes)
+        reader = _Reader(reading, bounded.add)
         try:
             exit_code = await _exit_code(process, command.timeout_s)
             if exit_code is None:
@@ -92,7 +92,7 @@ async def run_on_host(command: HostCommand, output: Output) -> SandboxExit:
         ended="timeout" if exit_code is None else "exited",
         code=exit_code,
         left_behind=group.left_behind,
-        dropped_bytes=reader.dropped,
+        dropped_bytes=bounded.dropped,
         duration_s=time.monotonic() - started,
     )
 
@@ -216,11 +216,9 @@ class _Group:
 class _Reader:
     """Reads a pipe as it fills, so that no writer waits, whatever the writer's number or end."""
 
-    def __init__(self, descriptor: int, output: Output, limit: int) -> None:
-        self.dropped = 0
+    def __init__(self, descriptor: int, output: Output) -> None:
         self._descriptor = descriptor
         self._output = output
-        self._left = limit
         self._loop = asyncio.get_running_loop()
         os.set_blocking(descriptor, False)
         self._loop.add_reader(descriptor, self._read)
@@ -237,11 +235,7 @@ class _Reader:
             chunk = os.read(self._descriptor, _READ_BYTES)
         except BlockingIOError:
             return 0
-        kept = chunk[: self._left]
-        self._left -= len(kept)
-        self.dropped += len(chunk) - len(kept)
-        if kept:
-            self._output(kept)
+        self._output(chunk)
         if not chunk:
             self._loop.remove_reader(self._descriptor)
         return len(chunk)

@@ -45,7 +45,6 @@ class RunningCommand:
     def __init__(self, launch: Launch, options: Sequence[str], command: Sequence[str], stdin: bytes) -> None:
         """Raises `OSError`."""
         self.status: int | None = None
-        self.dropped = 0
         self.started_at = time.monotonic()
         self._stdin = memoryview(stdin)
         self._said = bytearray()

@@ -18,6 +18,7 @@ from xclaw.sandbox.bubblewrap.commands import RunningCommand
 from xclaw.sandbox.bubblewrap.held import descendants
 from xclaw.sandbox.bubblewrap.order import Order, Place, prepare
 from xclaw.sandbox.bubblewrap.trees import empty
+from xclaw.sandbox.output import BoundedOutput
 
 _IDLE_S = 1.0
 _WAITING_BYTES = 1 << 20
@@ -36,7 +37,7 @@ class Keeper:
         self._command: RunningCommand | None = None
         self._ended = ""
         self._until = 0.0
-        self._output_left = 0
+        self._output = BoundedOutput(self._say, 0)
         self._reads_report = False
         self._reads_output = False
         self._woken, waking = os.pipe()
@@ -88,7 +89,7 @@ class Keeper:
         if command.output in ready:
             piece = command.read()
             self._reads_output = piece != b""
-            self._take(piece or b"")
+            self._output.add(piece or b"")
         if command.report in ready:
             self._reads_report = command.listen()
         if command.stdin in ready:
@@ -117,7 +118,7 @@ class Keeper:
     def _finish(self, command: RunningCommand) -> None:
         """All processes of a command are gone with its first; what it had said last is still in the pipes."""
         self._end_orphans()
-        command.drain(self._take)
+        command.drain(self._output.add)
         if not self._ended and self._place.group.memory_kills() > self._kills_before:
             self._ended = "memory"
         settled = self._place.watch.settle()
@@ -133,7 +134,7 @@ class Keeper:
                     "began": command.began,
                     "hindrance": command.hindrance,
                     "left_behind": command.left_behind,
-                    "dropped_bytes": command.dropped,
+                    "dropped_bytes": self._output.dropped,
                     "duration_s": time.monotonic() - command.started_at,
                 },
             )
@@ -159,7 +160,7 @@ class Keeper:
     def _start(self, body: bytes) -> None:
         fields, stdin = frames.fields_of(body)
         self._ended = ""
-        self._output_left = cast("int", fields["output_bytes"])
+        self._output = BoundedOutput(self._say, cast("int", fields["output_bytes"]))
         self._until = time.monotonic() + cast("float", fields["timeout_s"])
         self._reads_report = self._reads_output = True
         self._kills_before = self._place.group.memory_kills()
@@ -171,13 +172,8 @@ class Keeper:
             ended = {"ended": "exited", "code": 127, "began": False, "hindrance": text or "unknown"}
             self._send(frames.fields_frame(frames.ENDED, ended))
 
-    def _take(self, piece: bytes) -> None:
-        kept = piece[: self._output_left]
-        self._output_left -= len(kept)
-        if self._command is not None:
-            self._command.dropped += len(piece) - len(kept)
-        if kept:
-            self._send(frames.frame(frames.OUTPUT, kept))
+    def _say(self, piece: bytes) -> None:
+        self._send(frames.frame(frames.OUTPUT, piece))
 
     def _send(self, data: bytes) -> None:
         self._outgoing += data

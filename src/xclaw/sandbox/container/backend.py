@@ -22,8 +22,9 @@ from xclaw.sandbox.container.command import ContainerCommand, Started
 from xclaw.sandbox.container.groups import group_paths
 from xclaw.sandbox.container.podman import Podman, find_podman
 from xclaw.sandbox.environment import environment_inside
-from xclaw.sandbox.files import Output, absolute_inside, get_file, put_file
+from xclaw.sandbox.files import absolute_inside, get_file, put_file
 from xclaw.sandbox.kvm.image import check_image, find_image, unpacked_root
+from xclaw.sandbox.output import Output
 from xclaw.sandbox.settings import SandboxSettings
 from xclaw.sandbox.specs import checked_command, checked_spec, refuse_network
 from xclaw.sandbox.trying import tried

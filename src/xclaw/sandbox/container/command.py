@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +15,7 @@ from xclaw.sandbox.bubblewrap.watch import Watch
 from xclaw.sandbox.container.groups import memory_kills
 from xclaw.sandbox.container.guard import end_containers
 from xclaw.sandbox.container.podman import Podman
+from xclaw.sandbox.output import BoundedOutput, Output
 
 BEGIN_S = 20.0
 """How long a container may take to begin, which a command's time-out does not count."""
@@ -25,8 +26,6 @@ _KILLED = 137
 _SHOWN = 300
 _SHIM = 'exec 3>"/proc/self/fd/$1"; shift; exec "$@"'
 """The report is descriptor 3, as podman wants it."""
-
-Output = Callable[[bytes], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +48,7 @@ class ContainerCommand:
 
     def __init__(self, started: Started, output: Output, limit: int) -> None:
         self._started = started
-        self._output = output
-        self._left = limit
-        self._dropped = 0
+        self._output = BoundedOutput(output, limit)
         self._said = bytearray()
         self._began = asyncio.Event()
         self._over: Literal["", "timeout", "memory", "disk"] = ""
@@ -166,11 +163,7 @@ class ContainerCommand:
         assert process.stdout is not None
         while piece := await process.stdout.read(_READ):
             self._last = piece[-_SHOWN:]
-            kept = piece[: self._left]
-            self._left -= len(kept)
-            self._dropped += len(piece) - len(kept)
-            if kept:
-                self._output(kept)
+            self._output.add(piece)
 
     def _exit(self, code: int, duration_s: float) -> SandboxExit:
         lines = bytes(self._said).split(b"\n")
@@ -184,7 +177,7 @@ class ContainerCommand:
         ended = self._over or "exited"
         if ended == "exited" and self._settled():
             ended = "disk"
-        return SandboxExit(ended, code if ended == "exited" else None, left, self._dropped, duration_s)
+        return SandboxExit(ended, code if ended == "exited" else None, left, self._output.dropped, duration_s)
 
     def _settled(self) -> bool:
         try:

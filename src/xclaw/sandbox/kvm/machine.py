@@ -15,6 +15,7 @@ from typing import Literal, cast
 
 from xclaw.contracts.errors import SandboxLost, SandboxUnavailable
 from xclaw.sandbox.kvm.guest_line import Began, Ended, Failed, GuestLine, Misbehaved, Output, Ready, Said
+from xclaw.sandbox.output import BoundedOutput
 
 KILL_S = 10.0
 """How long the agent may take to kill a job before its machine is given up."""
@@ -46,12 +47,9 @@ class Wanted:
 @dataclass(slots=True)
 class _Job:
     id: int
-    output: Callable[[bytes], None]
-    left: int
-    """Bytes of output that are still wanted."""
+    output: BoundedOutput
     ended: "asyncio.Future[Ended | Failed]"
     began: asyncio.Event
-    dropped: int = 0
     over: str = ""
     """The limit that the keeper has seen passed."""
 
@@ -158,7 +156,7 @@ class VirtualMachine:
         if self._gone.is_set():
             raise SandboxLost(f"the sandbox is gone: {self.why_lost()}")
         self._number += 1
-        job = _Job(self._number, output, limit, self._loop.create_future(), asyncio.Event())
+        job = _Job(self._number, BoundedOutput(output, limit), self._loop.create_future(), asyncio.Event())
         self._job = job
         self._guest.expect(limit)
         feeding = self._loop.create_task(self._feed(job, message, stdin))
@@ -185,7 +183,7 @@ class VirtualMachine:
         if isinstance(end, Failed):
             return end
         over = cast("Literal['', 'timeout', 'disk']", job.over)
-        return JobEnd(end, over, job.dropped + end.dropped)
+        return JobEnd(end, over, job.output.dropped + end.dropped)
 
     async def _feed(self, job: _Job, message: Mapping[str, object], stdin: bytes | None) -> None:
         with contextlib.suppress(ConnectionError):
@@ -292,11 +290,7 @@ class VirtualMachine:
         elif isinstance(said, Began):
             job.began.set()
         elif isinstance(said, Output):
-            kept = said.content[: job.left]
-            job.left -= len(kept)
-            job.dropped += len(said.content) - len(kept)
-            if kept:
-                job.output(kept)
+            job.output.add(said.content)
         else:
             job.ended.set_result(said)
             job.began.set()

@@ -18,9 +18,10 @@ from xclaw.contracts.sandbox import (
 )
 from xclaw.sandbox.bubblewrap.call_filter import filter_program
 from xclaw.sandbox.environment import environment_inside
-from xclaw.sandbox.files import Output, absolute_inside, get_file, put_file
+from xclaw.sandbox.files import absolute_inside, get_file, put_file
 from xclaw.sandbox.kvm.guest_line import Failed
 from xclaw.sandbox.kvm.machine import JobEnd, VirtualMachine
+from xclaw.sandbox.output import Output
 from xclaw.sandbox.specs import checked_command, checked_spec
 
 TMP_BYTES = 134_217_728

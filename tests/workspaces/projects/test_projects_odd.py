@@ -278,3 +278,20 @@ def test_what_a_git_left_that_found_the_disk_full_does_not_keep_it_full(tmp_path
         path.write_text("x")
     mine.open(str(theirs.directory))
     assert not any(path.exists() for path in left)
+
+
+def test_a_damaged_repository_of_ours_hides_no_other(tmp_path: Path) -> None:
+    trees: list[str] = []
+    for name in ("one", "two"):
+        theirs = UserRepository(tmp_path / name)
+        theirs.commit("one", {"a": "1\n"})
+        mine = projects(tmp_path)
+        tree = mine.worktree(mine.open(str(theirs.directory)), name, name, str(tmp_path / f"tree-{name}"))
+        tree.prepare()
+        Path(tree.directory, "a").write_text("2\n")
+        tree.commit("work", "coder")
+        trees.append(tree.branch)
+    (damaged,) = (tmp_path / "workspace/projects").glob("one-*/repository.git")
+    shutil.rmtree(damaged)
+    listed = {each.record.branch: len(each.commits) for each in projects(tmp_path).trees()}
+    assert listed == dict(zip(trees, (0, 1), strict=True))

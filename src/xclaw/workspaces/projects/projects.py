@@ -1,13 +1,14 @@
 """Users' projects, as the runtime has them: opened, read, worked on, merged, handed back."""
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.projects import Commit, Merged, Project
 from xclaw.workspaces.projects.checkout import find_checkout, is_inside_git, top_of
-from xclaw.workspaces.projects.git import Git, GitSettings
+from xclaw.workspaces.projects.git import Git, GitFailed, GitSettings
 from xclaw.workspaces.projects.listing import Listing, list_checkout, list_folder
 from xclaw.workspaces.projects.merging import merge
 from xclaw.workspaces.projects.patches import log, patch
@@ -142,15 +143,18 @@ class LocalProjects:
             return publish(shadow, checkout, project, branch, name or branch)
 
     def trees(self) -> list[Listed]:
-        """Every private tree that there is, of all projects."""
+        """Every private tree that there is, of all projects. One whose repository is damaged has no commits here,
+        and takes none of the others with it."""
         found: list[Listed] = []
         for place in sorted(self._root.iterdir()) if self._root.is_dir() else []:
             shadow = Shadow(place, self._git)
             for record in self._records(shadow).all():
                 if not record.directory:
                     continue
-                tree = self._tree(shadow, record)
-                found.append(Listed(record, tuple(tree.commits()), Path(record.directory).is_dir()))
+                commits: list[Commit] = []
+                with suppress(GitFailed):
+                    commits = self._tree(shadow, record).commits()
+                found.append(Listed(record, tuple(commits), Path(record.directory).is_dir()))
         return [listed for listed in found if listed.is_there or listed.commits]
 
     def tree(self, record: TreeRecord) -> PrivateTree:

@@ -22,12 +22,13 @@ class Shell:
         (self.home / "config.toml").write_text("[project]\ndurable = false\n")
         self.workspace = tmp_path / "workspace"
 
-    def xclaw(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def xclaw(self, *arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "XCLAW_HOME": str(self.home)}
         return subprocess.run(
             [sys.executable, "-m", "xclaw", *arguments, "--workspace", str(self.workspace)],
             env=environment,
             cwd=self.repository.directory,
+            input=typed,
             capture_output=True,
             text=True,
             check=False,
@@ -52,6 +53,22 @@ def test_a_run_ends_by_saying_how_its_branch_is_taken(tmp_path: Path) -> None:
     ]
     subprocess.run(take, shell=True, check=True, env={**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null"})
     assert (shell.repository.directory / "greeting.py").exists()
+
+
+def test_a_chat_says_how_each_branch_is_taken_and_once_what_was_left_out(tmp_path: Path) -> None:
+    """The gateway does the work; the client has only its events."""
+    shell = Shell(tmp_path)
+    script = f"script:{EXAMPLE}/script.yaml"
+    done = shell.xclaw("chat", "--model", script, "--project", ".", typed="Greet.\nOnce more.\n")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("not seen by workers: left out (may hold secrets): .env") == 1
+    branches = shell.repository.git("branch", "--list", "xclaw/*", "--format=%(refname:short)").split()
+    assert len(branches) == 2
+    directory = shell.repository.directory
+    for branch in branches:
+        assert f"branch {branch} of {directory}, your files are as they were\n" in done.stderr
+        assert f"take them: git -C {directory} merge {branch}\n" in done.stderr
+    assert done.stderr.count(f"or as they are: git -C {directory} apply ") == 2
 
 
 def test_json_names_the_branch(tmp_path: Path) -> None:

@@ -4,12 +4,14 @@ import asyncio
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xclaw.cli.text import one_line, printable
 from xclaw.cli.workflow_lines import workflow_text
 from xclaw.contracts.errors import ToolFailed, UsageError
+from xclaw.contracts.events import RunStarted
 from xclaw.contracts.projects import Commit, Project, ProjectMerged
 from xclaw.contracts.workflows import WorkflowNoted
 
@@ -24,25 +26,64 @@ _FILES = 4
 
 async def project_lines(app: "App", entries: Sequence["Entry"], result: "Result") -> list[str]:
     """Nothing for a run without a project."""
-    from xclaw.contracts.events import RunStarted
-
-    root = [entry for entry in entries if not entry.address.parent_id]
-    project = next((e.event.project for e in reversed(root) if isinstance(e.event, RunStarted)), None)
+    work = ProjectWork()
+    for entry in entries:
+        work.receive(entry)
+    project, merged = work.project, work.merged
     if project is None:
         return []
-    merged = next((e.event for e in reversed(root) if isinstance(e.event, ProjectMerged)), None)
-    lines = [f"not seen by workers: {printable(note)}" for note in project.notes]
+    notes = [note_line(note) for note in project.notes]
     if merged is None or merged.merged.commit == project.base:
-        return [*lines, f"no changes to {printable(project.directory)}"]
+        return [*notes, f"no changes to {printable(project.directory)}"]
     try:
         commits = await asyncio.to_thread(app.projects.log, project, merged.merged.branch)
     except (UsageError, ToolFailed):
         commits = []
-    if result.succeeded and result.reason:
-        lines.append(f"not in it: {one_line(printable(result.reason), 1_000)}")
+    return [*notes, *_changes(project, merged, result, commits)]
+
+
+@dataclass(slots=True)
+class ProjectWork:
+    """What the root of one tree did on a project, as far as its events tell."""
+
+    project: Project | None = None
+    merged: ProjectMerged | None = None
+
+    def receive(self, entry: "Entry") -> None:
+        if entry.address.parent_id:
+            return
+        match entry.event:
+            case RunStarted() as started:
+                self.project = started.project
+            case ProjectMerged() as merged:
+                self.merged = merged
+            case _:
+                pass
+
+    def lines(self, result: "Result") -> list[str]:
+        """For a client, which does not see the commits; nothing when nothing was changed."""
+        project, merged = self.project, self.merged
+        if project is None or merged is None or merged.merged.commit == project.base:
+            return []
+        return _changes(project, merged, result, ())
+
+
+def note_line(note: str) -> str:
+    """Something of the directory that was left out."""
+    return f"not seen by workers: {printable(note)}"
+
+
+def _changes(
+    project: Project, merged: ProjectMerged, result: "Result", commits: Sequence[Commit]
+) -> list[str]:
+    missing = (
+        [f"not in it: {one_line(printable(result.reason), 1_000)}"]
+        if result.succeeded and result.reason
+        else []
+    )
     patches = [pointer.path for name, pointer in result.pointers.items() if name == "changes.patch"]
     return [
-        *lines,
+        *missing,
         *_branch_lines(project, merged.published, commits),
         *_taking(project, merged.published, patches),
     ]
@@ -58,7 +99,7 @@ def commit_line(commit: Commit) -> str:
 def _branch_lines(project: Project, branch: str, commits: Sequence[Commit]) -> list[str]:
     where = f"branch {branch}" if branch else "changes"
     more = [f"  and {len(commits) - MAX_COMMITS} more"] if len(commits) > MAX_COMMITS else []
-    head = f"{where} of {printable(project.directory)}, your files are as they were:"
+    head = f"{where} of {printable(project.directory)}, your files are as they were{':' if commits else ''}"
     return [head, *(commit_line(commit) for commit in commits[:MAX_COMMITS]), *more]
 
 

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable
 from typing import Protocol, runtime_checkable
 
 from xclaw.cli.output import Watcher
+from xclaw.cli.project_lines import ProjectWork, note_line
 from xclaw.cli.text import one_line, printable
 from xclaw.cli.unbroken import Piece, StartedAgain
 from xclaw.contracts.events import Entry, RunEnded, RunStarted
+from xclaw.contracts.results import Result
 
 MAX_SHOWN = 64
 """Trees that are shown at once; of more, the oldest is let go of."""
@@ -27,6 +29,10 @@ class SessionStage:
         self._new_watcher = new_watcher
         self._note = note
         self._watchers: dict[str, Watcher] = {}
+        self._work: dict[str, ProjectWork] = {}
+        """By root, as long as it is shown."""
+        self._said: set[str] = set()
+        """What of a project was left out, and has been said."""
         self.closed = False
         """Nobody reads the output any more."""
         self.on_closed: Callable[[], None] | None = None
@@ -46,6 +52,8 @@ class SessionStage:
         if entries:
             watcher = self._watcher(entries[0].address.root_id)
             watcher.learn(entries)
+            for entry in entries:
+                self._work[entry.address.root_id].receive(entry)
 
     def show(self, piece: Piece, *, own: bool) -> None:
         address = piece.address
@@ -56,9 +64,11 @@ class SessionStage:
             watcher.start_again(address)
             return
         watcher.receive(piece)
+        self._work[address.root_id].receive(piece)
         if isinstance(piece.event, RunEnded) and not address.parent_id:
             watcher.finish(piece.event.result)
             del self._watchers[address.root_id]
+            self._say_what_changed(self._work.pop(address.root_id), piece.event.result)
         if watcher.closed and not self.closed:
             self.closed = True
             if self.on_closed is not None:
@@ -69,6 +79,7 @@ class SessionStage:
         for watcher in self._watchers.values():
             watcher.close()
         self._watchers.clear()
+        self._work.clear()
 
     def _other_user(self, entry: Entry, event: RunStarted) -> None:
         """A message that came from another client of the session."""
@@ -79,6 +90,16 @@ class SessionStage:
         watcher = self._watchers.get(root_id)
         if watcher is None:
             while len(self._watchers) >= MAX_SHOWN:
-                self._watchers.pop(next(iter(self._watchers))).close()
+                oldest = next(iter(self._watchers))
+                self._watchers.pop(oldest).close()
+                del self._work[oldest]
             watcher = self._watchers[root_id] = self._new_watcher()
+            self._work[root_id] = ProjectWork()
         return watcher
+
+    def _say_what_changed(self, work: ProjectWork, result: Result) -> None:
+        """How to take the work on a project over; what was left out of it, once."""
+        notes = [note_line(note) for note in work.project.notes] if work.project else []
+        for line in [*(note for note in notes if note not in self._said), *work.lines(result)]:
+            self.note(line)
+        self._said.update(notes)

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from xclaw.workspaces.projects.projects import Listed, LocalProjects
 
 
+_MAX_PATCH = 1_000_000_000
+"""Bytes; more than a run hands in as a file."""
+
+
 def worktrees(options: WorktreesOptions) -> int:
     """List the private trees of your projects, or do something with one."""
     from xclaw.workspaces.projects.projects import LocalProjects
@@ -36,7 +40,7 @@ def _do(options: WorktreesOptions, projects: "LocalProjects") -> int:
         case "show":
             _print_one(listed, as_json=options.as_json)
         case "patch":
-            sys.stdout.buffer.write(projects.tree(listed.record).patch())
+            sys.stdout.buffer.write(projects.tree(listed.record).patch(_MAX_PATCH))
         case "publish":
             branch = projects.publish(listed.record.project, listed.record.branch)
             directory = listed.record.project.directory

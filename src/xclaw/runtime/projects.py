@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -234,7 +235,8 @@ class RunProject:
             if self._try(end, tree.remove) is False:
                 end.troubles.append(f"what could not be committed is still in {tree.directory}")
         elif works_in_tree(self._started) and not self._started.worktree:
-            shutil.rmtree(self._directory, ignore_errors=True)
+            with suppress(RecursionError):  # commands of checks made it as deep as they liked
+                shutil.rmtree(self._directory, ignore_errors=True)
 
     def _try(self, end: _End, work: Callable[[], Answer]) -> Answer | None:
         """One step's failure is no other's."""

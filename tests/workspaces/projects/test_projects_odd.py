@@ -295,3 +295,60 @@ def test_a_damaged_repository_of_ours_hides_no_other(tmp_path: Path) -> None:
     shutil.rmtree(damaged)
     listed = {each.record.branch: len(each.commits) for each in projects(tmp_path).trees()}
     assert listed == dict(zip(trees, (0, 1), strict=True))
+
+
+def test_a_tree_of_any_depth_is_removed_and_what_is_too_deep_is_said(tmp_path: Path) -> None:
+    theirs = UserRepository(tmp_path / "repo")
+    theirs.commit("one", {"a": "1\n"})
+    _, _, tree = changed(tmp_path, theirs)
+    deeper = os.open(tree.directory, os.O_RDONLY)
+    for number in range(1_500):
+        os.mkdir("d", dir_fd=deeper)
+        inner = os.open("d", os.O_RDONLY, dir_fd=deeper)
+        os.close(deeper)
+        deeper = inner
+        if number in (100, 400):
+            os.close(os.open("leaf", os.O_CREAT | os.O_WRONLY, dir_fd=deeper))
+    os.close(deeper)
+    commit = tree.commit("work", "coder")
+    assert commit is not None
+    assert [path.count("/") for path in commit.files] == [101]
+    assert any("more than 200 directories deep" in note for note in commit.notes)
+    assert not tree.remove()
+    assert tree.remove(force=True)
+    assert not Path(tree.directory).exists()
+
+
+@pytest.mark.parametrize("branch", ["xclaw/t\0", "xclaw/\ud800", "xclaw/t\n", "-x", ""])
+def test_a_name_that_no_branch_has_is_a_clear_error(tmp_path: Path, branch: str) -> None:
+    theirs = UserRepository(tmp_path / "repo")
+    theirs.commit("one", {"a": "1\n"})
+    mine, project, _ = changed(tmp_path, theirs)
+    with pytest.raises(ToolFailed, match="there is no branch"):
+        mine.merge(project, (branch,), "all")
+
+
+def test_a_conflict_that_has_no_common_text_says_what_it_is(tmp_path: Path) -> None:
+    theirs = UserRepository(tmp_path / "repo")
+    theirs.commit("one", {"dir/a": "1\n2\n3\n", "dir/b": "4\n5\n6\n"})
+    mine = projects(tmp_path)
+    project = mine.open(str(theirs.directory))
+    one = mine.worktree(project, "run1", "one", str(tmp_path / "one"))
+    two = mine.worktree(project, "run2", "two", str(tmp_path / "two"))
+    one.prepare()
+    two.prepare()
+    Path(one.directory, "dir").rename(Path(one.directory, "moved"))
+    Path(two.directory, "dir/new").write_text("x")
+    one.commit("one", "coder")
+    two.commit("two", "coder")
+    (conflict,) = mine.merge(project, (one.branch, two.branch), "all").conflicts
+    assert "inside a directory that was renamed" in conflict.detail
+
+
+def test_a_patch_that_is_too_large_is_a_clear_error(tmp_path: Path) -> None:
+    theirs = UserRepository(tmp_path / "repo")
+    theirs.commit("one", {"a": "1\n"})
+    _, _, tree = changed(tmp_path, theirs, a="2\n" * 1_000)
+    with pytest.raises(UsageError, match="a patch of more than 1000 bytes, which was not made"):
+        tree.patch(1_000)
+    assert len(tree.patch()) > 1_000

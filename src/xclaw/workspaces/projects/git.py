@@ -70,6 +70,10 @@ class GitFailed(UsageError):
     """git refused or could not. The text has what it said."""
 
 
+class OutputTooLong(GitFailed):
+    """git said more than was allowed."""
+
+
 @dataclass(frozen=True, slots=True)
 class GitSettings:
     program: str = "git"
@@ -233,7 +237,7 @@ def _bounded(process: "subprocess.Popen[bytes]", limit: int, until: float, comma
                 return b"".join(pieces)
             size += len(piece)
             if size > limit:
-                raise GitFailed(f"git {command} said more than {limit} bytes and was stopped")
+                raise OutputTooLong(f"git {command} said more than {limit} bytes and was stopped")
             pieces.append(piece)
 
 

@@ -1,7 +1,7 @@
 """Putting the files of a commit into a directory: as they are stored, with no conversion."""
 
 import os
-import shutil
+import secrets
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +9,7 @@ from pathlib import Path
 from xclaw.workspaces.projects.denied import is_git_internal
 from xclaw.workspaces.projects.git import Blobs
 
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -41,17 +42,45 @@ def lay_out(
 
 
 def remove_tree(directory: Path) -> None:
-    """A directory with all that is in it, read-only or not. Through no link."""
+    """A directory with all that is in it, read-only or not, however deep it goes. Through no link."""
     if not directory.is_dir() or directory.is_symlink():
         directory.unlink(missing_ok=True)
         return
     directory.chmod(0o700)
-    for folder, names, _ in os.walk(directory):
-        for name in names:
-            below = Path(folder, name)
-            if not below.is_symlink():
-                below.chmod(0o700)
-    shutil.rmtree(directory)
+    top = os.open(directory, _DIRECTORY)
+    try:
+        while _emptied_by_a_level(top):
+            pass
+    finally:
+        os.close(top)
+    directory.rmdir()
+
+
+def _emptied_by_a_level(top: int) -> bool:
+    """Remove the files at the top, and each directory there once its own have moved up; False when nothing is
+    left. So nothing is ever named by a long path, nor opened deeper than one level."""
+    folders = _without_files(top)
+    for folder in folders:
+        descriptor = os.open(folder, _DIRECTORY, dir_fd=top)
+        try:
+            for below in _without_files(descriptor):
+                os.rename(below, secrets.token_hex(16), src_dir_fd=descriptor, dst_dir_fd=top)
+        finally:
+            os.close(descriptor)
+        os.rmdir(folder, dir_fd=top)
+    return bool(folders)
+
+
+def _without_files(directory: int) -> list[str]:
+    """The directories that are left, each of them open to us."""
+    with os.scandir(directory) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_directory in found:
+        if is_directory:
+            os.chmod(name, 0o700, dir_fd=directory)
+        else:
+            os.unlink(name, dir_fd=directory)
+    return [name for name, is_directory in found if is_directory]
 
 
 def owner_for(directory: Path) -> tuple[int, int] | None:

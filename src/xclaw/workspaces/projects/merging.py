@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 
 from xclaw.contracts.projects import Conflict, Merged
+from xclaw.workspaces.projects.git import GitFailed
 from xclaw.workspaces.projects.shadow import BRANCHES, Note, Shadow
 
 MAX_DETAIL = 12_000
@@ -49,11 +50,13 @@ def _step(shadow: Shadow, commit: str, branch: str, tip: str) -> str | Conflict:
         "merge-tree", "--write-tree", "-z", "--messages", commit, f"{BRANCHES}{branch}"
     )
     tree, _, rest = said.partition(b"\0")
+    if code not in (0, 1):
+        raise GitFailed(f"{branch} could not be merged: git merge-tree failed ({code})")
     if code == 0:
         at = max(_time_of(shadow, commit), _time_of(shadow, tip))
         return shadow.commit_tree(tree.decode(), (commit, tip), Note(f"Merge {branch}", "xclaw", at))
     files, messages = _conflicts(rest)
-    detail = _detail(shadow, tree.decode(), files) or messages
+    detail = "\n".join(part for part in (messages[:MAX_PART], _detail(shadow, tree.decode(), files)) if part)
     return Conflict(branch, commit, tuple(files), detail[:MAX_DETAIL])
 
 
@@ -78,7 +81,7 @@ def _conflicts(said: bytes) -> tuple[list[str], str]:
         if tab and len(about.split()) == 3:
             files[os.fsdecode(path)] = None
     texts = [part.decode("utf-8", "replace").strip() for part in messages.split(b"\0")]
-    return list(files), "\n".join(text for text in texts if text.startswith(("CONFLICT", "Auto-merging")))
+    return list(files), "\n".join(text for text in texts if text.startswith("CONFLICT"))
 
 
 def _detail(shadow: Shadow, tree: str, files: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 
 from xclaw.contracts.projects import Commit
+from xclaw.workspaces.projects.git import GitFailed, OutputTooLong
 from xclaw.workspaces.projects.shadow import Shadow
 
 MAX_COMMITS = 1_000
@@ -13,10 +14,20 @@ MAX_PATCH = 64_000_000
 _NO_COMMANDS = ("--no-ext-diff", "--no-textconv", "--no-color")
 
 
-def patch(shadow: Shadow, start: str, tip: str) -> bytes:
+def patch(shadow: Shadow, start: str, tip: str, limit: int = MAX_PATCH) -> bytes:
     """What `git apply` takes; empty when nothing has changed. Raises `GitFailed` for one that is too large."""
     if start == tip:
         return b""
+    try:
+        return _made(shadow, start, tip, limit)
+    except OutputTooLong:
+        raise GitFailed(
+            f"the changes are a patch of more than {limit} bytes, which was not made; `xclaw worktrees` shows the "
+            "branches that hold them"
+        ) from None
+
+
+def _made(shadow: Shadow, start: str, tip: str, limit: int) -> bytes:
     return shadow.git(
         "diff-tree",
         "-p",
@@ -26,7 +37,7 @@ def patch(shadow: Shadow, start: str, tip: str) -> bytes:
         *_NO_COMMANDS,
         start,
         tip,
-        limit=MAX_PATCH,
+        limit=limit,
     )
 
 

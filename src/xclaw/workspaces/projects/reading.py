@@ -13,6 +13,8 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CHUNK = 1 << 20
 _NAMED = 5
+MAX_DEPTH = 200
+"""Each directory on the way to a file is open while it is read."""
 
 FileMode = Literal["100644", "100755", "120000"]
 
@@ -54,6 +56,8 @@ class Tree:
     def found(self, path: str) -> Found | LeftOut | None:
         """The file at `path`; None when nothing is there now, or a directory is."""
         *above, name = path.split("/")
+        if len(above) > MAX_DEPTH:
+            return LeftOut(path, f"more than {MAX_DEPTH} directories deep")
         try:
             parent = self._parent(above)
             status = os.stat(name, dir_fd=parent, follow_symlinks=False)
@@ -80,6 +84,8 @@ class Tree:
             return file.read(limit) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
 
     def is_directory(self, path: str) -> bool:
+        if path.count("/") > MAX_DEPTH:
+            return False
         try:
             self._parent(path.split("/"))
         except OSError:

@@ -82,7 +82,7 @@ class Shadow:
 
     def commit_of(self, name: str) -> str:
         """The commit that a branch, ref or id means; empty for none."""
-        if name.startswith("-") or not name:
+        if name.startswith("-") or not name or not name.isprintable():
             return ""
         full = name if name.startswith("refs/") or _is_id(name) else f"{BRANCHES}{name}"
         code, said, _ = self.git.ended(

@@ -12,7 +12,7 @@ from xclaw.contracts.projects import Commit
 from xclaw.workspaces.projects.denied import is_denied, is_git_internal
 from xclaw.workspaces.projects.laying import lay_out, owner_for, remove_tree
 from xclaw.workspaces.projects.listing import list_tree
-from xclaw.workspaces.projects.patches import log, patch
+from xclaw.workspaces.projects.patches import MAX_PATCH, log, patch
 from xclaw.workspaces.projects.reading import Found, LeftOut, Tree, is_below, opened_tree, repositories_below
 from xclaw.workspaces.projects.records import TreeRecord
 from xclaw.workspaces.projects.settings import ProjectSettings
@@ -79,8 +79,8 @@ class PrivateTree:
     def commits(self) -> list[Commit]:
         return log(self._shadow, self.branch, self._record.start, self.tip)
 
-    def patch(self) -> bytes:
-        return patch(self._shadow, self._record.start, self.tip)
+    def patch(self, limit: int = MAX_PATCH) -> bytes:
+        return patch(self._shadow, self._record.start, self.tip, limit)
 
     def remove(self, *, force: bool = False) -> bool:
         """`force`: also what is not committed."""

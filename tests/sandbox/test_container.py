@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sandbox import hidden_attacks
 from sandbox.hostile_probe import CASES
 from sandbox.hostile_scene import Scene, hostile_scene
 from sandbox.machines import BUILDING_S, SETTINGS, image
@@ -53,6 +54,12 @@ async def opened(policy: SandboxPolicy) -> AsyncGenerator[Opened]:
 def test_a_container_conforms(check: SandboxCheck) -> None:
     """SPEC F3."""
     asyncio.run(check(opened))
+
+
+@pytest.mark.parametrize("attack", hidden_attacks.ATTACKS, ids=check_name)
+def test_nothing_can_be_hidden_in_a_container(attack: SandboxCheck) -> None:
+    """SPEC F3."""
+    asyncio.run(attack(opened))
 
 
 @pytest.fixture(scope="module")

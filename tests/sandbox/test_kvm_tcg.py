@@ -5,6 +5,7 @@ from collections.abc import Generator
 
 import pytest
 
+from sandbox import hidden_attacks
 from sandbox.machines import BUILDING_S, SharedMachine, open_machine, shared_machine
 from xclaw.testing.sandbox_conformance import ENDING_CHECKS, SHARING_CHECKS, check_name
 from xclaw.testing.sandbox_harness import SandboxCheck
@@ -28,3 +29,16 @@ def test_a_machine_conforms(check: SandboxCheck, machine: SharedMachine) -> None
 def test_a_machine_of_its_own_conforms(check: SandboxCheck) -> None:
     """SPEC F3: what ends a sandbox, or uses it up."""
     asyncio.run(check(open_machine))
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        hidden_attacks.check_disk_without_a_first_thread,
+        hidden_attacks.check_disk_by_files_that_are_only_mapped,
+    ],
+    ids=check_name,
+)
+def test_nothing_can_be_hidden_in_a_machine(attack: SandboxCheck) -> None:
+    """SPEC F3."""
+    asyncio.run(attack(open_machine))

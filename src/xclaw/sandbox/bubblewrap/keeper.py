@@ -108,7 +108,9 @@ class Keeper:
             self._kill(command, "timeout")
         elif self._place.group.memory_kills() > self._kills_before:
             self._kill(command, "memory")
-        elif self._place.watch.due_s() == 0.0 and (reason := self._place.watch.over(command.pid)):
+        elif self._place.watch.due_s() == 0.0 and (
+            reason := self._place.watch.over(descendants(command.pid))
+        ):
             self._kill(command, reason)
 
     def _kill(self, command: RunningCommand, reason: str) -> None:

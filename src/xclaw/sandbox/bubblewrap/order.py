@@ -14,7 +14,7 @@ from xclaw.sandbox.bubblewrap.call_filter import filter_program, has_filter
 from xclaw.sandbox.bubblewrap.commands import Launch, RunningCommand
 from xclaw.sandbox.bubblewrap.control_groups import Bounds, ControlGroup, make_group
 from xclaw.sandbox.bubblewrap.trees import give, open_directory
-from xclaw.sandbox.bubblewrap.watch import Watch
+from xclaw.sandbox.bubblewrap.watch import FULL, Watch
 
 MARK = "XCLAW_SANDBOX"
 """Environment variable that tells the processes of a sandbox outside of it: its name."""
@@ -23,7 +23,6 @@ GROUPS_FILE = "groups"
 PROXY_PORT = 3128
 _LITTLE = 65_536
 """How large a file may be that is written where there is too much already: there is room for removing only."""
-FULL = "/workspace and /tmp are far beyond what they may hold; nothing more is run in this sandbox"
 _DATA_TIMES = 4
 """Without a control group a process may reserve so many times the memory that all together may use."""
 

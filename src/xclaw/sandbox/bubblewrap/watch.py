@@ -10,11 +10,10 @@ import contextlib
 import os
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from xclaw.sandbox.bubblewrap.held import (
-    descendants,
     is_hiding,
     living,
     resident_bytes,
@@ -30,7 +29,10 @@ URGENT_SHARE = 2
 PATIENCE = 20
 """How many times in a row measuring may fail, because directories are moved while it looks."""
 FULL_TIMES = 4
-"""Nothing is started any more in what has grown to so many times its bound."""
+"""Nothing is started any more in what has grown to so many times its bound, and is larger by `FULL_BYTES`."""
+FULL_BYTES = 268_435_456
+"""What a single command may be faster by than whoever looks."""
+FULL = "/workspace and /tmp are far beyond what they may hold; nothing more is run in this sandbox"
 
 
 class Watch:
@@ -60,7 +62,8 @@ class Watch:
         self._free_at_start = self._free_bytes()
         self._shared = _shared_bytes()
         self._unmeasured = 0
-        self._due = self._disk_due = self._hidden_due = time.monotonic() + SHORTEST_S
+        self._disk_due = self._hidden_due = time.monotonic() + SHORTEST_S
+        self._due = time.monotonic() if self.is_full else self._disk_due
 
     @property
     def is_over(self) -> bool:
@@ -70,19 +73,22 @@ class Watch:
     @property
     def is_full(self) -> bool:
         """Whether that is so much that no further command may be started."""
-        return self._used - self._baseline > self._disk_bytes * FULL_TIMES
+        full = max(self._disk_bytes * FULL_TIMES, self._disk_bytes + FULL_BYTES)
+        return self._used - self._baseline > full
 
     def due_s(self) -> float:
         """Seconds until it is time to look."""
         return max(self._due - time.monotonic(), 0.0)
 
-    def over(self, root: int) -> str:
-        """ "memory" or "disk" when everything below process `root` has gone over that bound, else ""."""
+    def over(self, processes: Iterable[int]) -> str:
+        """ "memory" or "disk" when these have gone over that bound together, else ""."""
         started = time.monotonic()
-        pids = living(descendants(root))
+        pids = living(processes)
         memory, self._unnamed = unnamed_bytes(pids, set(self._disks))
         reason = ""
-        if self._memory_bytes is not None and self._exceeds(pids, self._memory_bytes - memory):
+        if self.is_full:
+            reason = "disk"
+        elif self._memory_bytes is not None and self._exceeds(pids, self._memory_bytes - memory):
             reason = "memory"
         elif self._is_disk_due(started) and self._disk_over():
             reason = "disk"

@@ -11,8 +11,8 @@ from typing import Literal
 from xclaw.contracts.errors import ToolFailed
 from xclaw.contracts.sandbox import SandboxExit
 from xclaw.sandbox.bubblewrap.trees import Unmeasurable
-from xclaw.sandbox.bubblewrap.watch import Watch
-from xclaw.sandbox.container.groups import memory_kills
+from xclaw.sandbox.bubblewrap.watch import FULL, Watch
+from xclaw.sandbox.container.groups import memory_kills, processes
 from xclaw.sandbox.container.guard import end_containers
 from xclaw.sandbox.container.podman import Podman
 from xclaw.sandbox.output import BoundedOutput, Output
@@ -57,6 +57,9 @@ class ContainerCommand:
     async def run(self, stdin: bytes, timeout_s: float) -> SandboxExit:
         """Cancelling it ends the container first. Raises `ToolFailed`."""
         loop = asyncio.get_running_loop()
+        await asyncio.to_thread(self._started.watch.begin)
+        if self._started.watch.is_full:
+            raise ToolFailed(f"the command could not be started: {FULL}")
         report, writing = os.pipe()
         os.set_blocking(report, False)
         try:
@@ -126,7 +129,7 @@ class ContainerCommand:
                     break
                 if loop.time() >= until:
                     self._over = "timeout"
-                elif await asyncio.to_thread(self._started.watch.over, process.pid):
+                elif await asyncio.to_thread(self._look):
                     self._over = "disk"
                 elif memory_kills(self._started.sandbox) > kills:
                     self._over = "memory"
@@ -138,6 +141,9 @@ class ContainerCommand:
         finally:
             ended.cancel()
             begun.cancel()
+
+    def _look(self) -> str:
+        return self._started.watch.over(processes(self._started.sandbox))
 
     async def _end(self) -> None:
         await asyncio.to_thread(end_containers, self._started.podman.program, self._started.label)

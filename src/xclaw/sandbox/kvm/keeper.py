@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import NoReturn, cast
 
 from xclaw.sandbox.bubblewrap import ground
+from xclaw.sandbox.bubblewrap.held import descendants
 from xclaw.sandbox.bubblewrap.trees import Unmeasurable, give
 from xclaw.sandbox.bubblewrap.watch import Watch
 from xclaw.sandbox.kvm.command_line import Machine, Share, command_line
@@ -169,7 +170,7 @@ class Keeper:
 
     def _look(self) -> None:
         if self._watching and self._watch is not None and self._watch.due_s() == 0.0:
-            reason = self._watch.over(os.getpid())
+            reason = self._watch.over(descendants(os.getpid()))
             if reason:
                 self._watching = False
                 report(over=reason)

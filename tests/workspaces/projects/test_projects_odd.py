@@ -196,6 +196,22 @@ def test_links_through_links_cannot_lead_out(tmp_path: Path, target: str) -> Non
     assert any("a link that leads out" in note and "out" in note for note in project.notes)
 
 
+def test_head_is_read_as_git_reads_it(tmp_path: Path) -> None:
+    """Taken for a repository before its first commit, it would get a branch with another history."""
+    theirs = UserRepository(tmp_path / "repo")
+    commit = theirs.commit("one", {"a": "1\n"})
+    head = theirs.directory / ".git/HEAD"
+    head.write_text("ref:\trefs/heads/main\n")
+    assert projects(tmp_path).open(str(theirs.directory)).head == commit
+    head.unlink()
+    head.symlink_to("refs/heads/main")
+    project = projects(tmp_path).open(str(theirs.directory))
+    assert (project.kind, project.notes) == (
+        "folder",
+        ("its .git is no repository, so it is treated as a folder",),
+    )
+
+
 @contextmanager
 def as_nobody() -> Generator[Path]:
     """A directory of an ordinary user, whom files can refuse."""

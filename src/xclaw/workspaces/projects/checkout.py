@@ -30,15 +30,15 @@ class Checkout:
     def head(self) -> str:
         """The commit that is checked out; empty before the first."""
         said = (self.read("HEAD", 4096) or b"").decode("utf-8", "replace").strip()
-        return self.ref(said[5:].strip()) if said.startswith("ref: ") else _id(said)
+        return self.ref(_named(said)) if _named(said) else _id(said)
 
     def ref(self, name: str, depth: int = 0) -> str:
         """The commit that a ref is at; empty for none."""
         if not name.startswith("refs/") or ".." in name or depth > 4:
             return ""
         loose = (self.read(name, 4096, common=True) or b"").decode("utf-8", "replace").strip()
-        if loose.startswith("ref: "):
-            return self.ref(loose[5:].strip(), depth + 1)
+        if _named(loose):
+            return self.ref(_named(loose), depth + 1)
         return _id(loose) or self.packed().get(name, "")
 
     def packed(self) -> dict[str, str]:
@@ -62,7 +62,7 @@ class Checkout:
         if worktrees.is_dir() and not worktrees.is_symlink():
             heads += [_read(str(each), "HEAD", 4096) for each in sorted(worktrees.iterdir())[:1_000]]
         texts = [(head or b"").decode("utf-8", "replace").strip() for head in heads]
-        return {text[5:].strip() for text in texts if text.startswith("ref: ")}
+        return {_named(text) for text in texts} - {""}
 
     @property
     def objects(self) -> tuple[str, str]:
@@ -155,7 +155,7 @@ def is_repository(git: str) -> bool:
     return all(
         os.path.isdir(place) and not os.path.islink(place)  # noqa: PTH112, PTH114
         for place in (git, f"{git}/objects", f"{git}/refs")
-    ) and os.path.isfile(f"{git}/HEAD")  # noqa: PTH113
+    ) and (os.path.isfile(head := f"{git}/HEAD") and not os.path.islink(head))  # noqa: PTH113, PTH114
 
 
 def _read(directory: str, name: str, limit: int) -> bytes | None:
@@ -166,6 +166,11 @@ def _read(directory: str, name: str, limit: int) -> bytes | None:
     except OSError:
         return None
     return content if content is not None and len(content) <= limit else None
+
+
+def _named(text: str) -> str:
+    """The ref that another one is a name for; empty for none."""
+    return text[4:].strip() if text.startswith("ref:") else ""
 
 
 def _id(text: str) -> str:

@@ -43,7 +43,9 @@ def test_the_version_is_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["runn"], "No such command"),
+        (["runn"], "No such command 'runn'. Did you mean 'run'?"),
+        (["Compare two things"], 'Error: A text is no command. Send it with: xclaw run "..."\n'),
+        (["run", "--mode", "ful", "hi"], "Invalid value for '--mode': 'ful' is not one of 'host', 'full'."),
         (["run", "--output-format", "xml", "hi"], "xml"),
         (["run", "--max-turns", "0", "hi"], "--max-turns"),
         (["run", "--budget-usd", "-1", "hi"], "--budget-usd"),

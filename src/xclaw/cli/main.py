@@ -3,13 +3,14 @@
 import logging
 import sys
 from collections.abc import Callable
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 import typer
 
 from xclaw import __version__
 from xclaw.cli.failures import INTERRUPTED, MISUSED, LogLines, Report, guarded, hold_interrupts
 from xclaw.cli.fork_options import ForkOptions
+from xclaw.cli.misuse import Misuse, made_plain
 from xclaw.cli.options import (
     ApproveOptions,
     ChatOptions,
@@ -381,15 +382,15 @@ def main() -> None:
         sys.exit(INTERRUPTED)
     except Exception as failure:
         error = failure
-        show = cast("Callable[[], None] | None", getattr(error, "show", None))
-        if show is None:  # only what Typer says of wrong use has it; Typer does not export its class
+        if not isinstance(error, Misuse):
             raise
-        show()
+        made_plain(error, arguments)
+        error.show()
         report = report_of(arguments)
         sys.exit(guarded(lambda: _reported_misuse(error, report)))
 
 
-def _reported_misuse(error: Exception, report: Report | None) -> int:
+def _reported_misuse(error: Misuse, report: Report | None) -> int:
     if report is not None:
-        report("error", cast("Callable[[], str]", getattr(error, "format_message", error.__str__))())
+        report("error", error.format_message())
     return MISUSED

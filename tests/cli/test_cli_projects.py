@@ -99,7 +99,19 @@ def test_trees_are_listed_shown_and_removed(tmp_path: Path) -> None:
     assert shell.xclaw("worktrees", "remove", tree["branch"], "--force").returncode == 0
     assert not Path(tree["directory"]).exists()
     unknown = shell.xclaw("worktrees", "show", "xclaw/nobody")
-    assert (unknown.returncode, "no branch or run" in unknown.stderr) == (2, True)
+    assert unknown.returncode == 2
+    assert "no worker's tree has the branch or the run 'xclaw/nobody'" in unknown.stderr
+    several = shell.xclaw("worktrees", "show", "c")
+    assert (several.returncode, "'c' means 2 trees" in several.stderr) == (2, True)
+
+
+def test_a_tree_is_named_by_the_beginning_of_its_run_or_its_branch_without_the_folder(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.run()
+    tree = json.loads(shell.xclaw("worktrees", "--json").stdout)["worktrees"][0]
+    for name in (tree["branch"], tree["branch"].removeprefix("xclaw/"), tree["run_id"][:9]):
+        shown = shell.xclaw("worktrees", "show", name)
+        assert shown.stdout.startswith(f"{tree['branch']} of "), shown.stderr
 
 
 def test_a_project_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
@@ -136,6 +148,10 @@ def test_changes_to_a_folder_are_taken_with_the_command_that_is_shown(tmp_path: 
     take = next(line for line in done.stderr.splitlines() if "take them: " in line).partition("take them: ")
     subprocess.run(take[2], shell=True, check=True, env={**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null"})
     assert [(path.name, path.read_bytes()) for path in folder.iterdir()] == [("new.bin", b"\0\1")]
+    run = json.loads(shell.xclaw("worktrees", "--json").stdout)["worktrees"][0]["run_id"]
+    published = shell.xclaw("worktrees", "publish", run)
+    assert published.returncode == 2
+    assert f"take the patch, xclaw worktrees patch {run}" in published.stderr
 
 
 def test_changes_beside_uncommitted_ones_are_taken_with_the_command_that_is_shown_first(

@@ -42,30 +42,44 @@ def _do(options: WorktreesOptions, projects: "LocalProjects") -> int:
         case "patch":
             sys.stdout.buffer.write(projects.tree(listed.record).patch(_MAX_PATCH))
         case "publish":
-            branch = projects.publish(listed.record.project, listed.record.branch)
-            directory = listed.record.project.directory
-            print(
-                f"branch {branch} of {printable(directory)}"
-                if branch
-                else "a folder has no branches; take the patch"
-            )
+            _publish(projects, listed)
         case "remove":
             _remove(projects, listed, force=options.force)
     return DONE
 
 
 def _named(projects: "LocalProjects", name: str | None) -> "Listed":
+    """By the branch, with or without `xclaw/`, or by the run's id or the beginning of it."""
     if not name:
         raise UsageError("which one? Name a branch or a run; `xclaw worktrees` lists them")
-    found = [
-        listed
-        for listed in projects.trees()
-        if name in (listed.record.branch, listed.record.branch.removeprefix("xclaw/"), listed.record.run_id)
+    trees = projects.trees()
+    records = [listed.record for listed in trees]
+    whole = [
+        name in (record.branch, record.branch.removeprefix("xclaw/"), record.run_id) for record in records
     ]
-    if len(found) != 1:
-        many = "several projects have a branch" if found else "there is no branch or run"
-        raise UsageError(f"{many} {name[:100]!r}; `xclaw worktrees` lists them by run")
-    return found[0]
+    chosen = whole if any(whole) else [record.run_id.startswith(name) for record in records]
+    found = [listed for listed, fits in zip(trees, chosen, strict=True) if fits]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(
+            f"{name[:100]!r} means {len(found)} trees; name the run, as `xclaw worktrees` lists it"
+        )
+    raise UsageError(
+        f"no worker's tree has the branch or the run {name[:100]!r}; `xclaw worktrees` lists them. "
+        "The branch that a whole run ended with is in your repository: git log, git diff"
+    )
+
+
+def _publish(projects: "LocalProjects", listed: "Listed") -> None:
+    record = listed.record
+    branch = projects.publish(record.project, record.branch)
+    directory = printable(record.project.directory)
+    if not branch:
+        raise UsageError(
+            f"{directory} is a folder, which has no branches: take the patch, xclaw worktrees patch {record.run_id}"
+        )
+    print(f"branch {branch} of {directory}")
 
 
 def _remove(projects: "LocalProjects", listed: "Listed", *, force: bool) -> None:

@@ -19,7 +19,8 @@ class WorktreesOptions:
         ),
     ] = "list"
     name: Annotated[
-        str | None, typer.Argument(help="A branch, or a run's id.", metavar="NAME", show_default=False)
+        str | None,
+        typer.Argument(help="A branch, a run's id, or its beginning.", metavar="NAME", show_default=False),
     ] = None
     force: Annotated[
         bool, typer.Option("--force", help="With `remove`: also what was not committed is lost.")

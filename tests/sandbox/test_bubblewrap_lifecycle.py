@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import select
 import shutil
 import signal
@@ -197,18 +198,23 @@ def test_a_sweep_leaves_living_sandboxes_alone() -> None:
     asyncio.run(main())
 
 
-def test_a_sweep_takes_what_lost_its_lock_long_ago() -> None:
+def test_a_sweep_takes_what_lost_its_lock_long_ago_and_nothing_of_others() -> None:
     """SPEC F3: nobody can be at work on it any more; on one that is new somebody may be."""
     place = Path("/var/tmp") if os.access("/var/tmp", os.W_OK) else Path(tempfile.gettempdir())
-    old, new = (Path(tempfile.mkdtemp(prefix="xclaw-sandbox-", dir=place)) for _ in range(2))
+    old, new, full = (place / f"xclaw-sandbox-{secrets.token_hex(8)}" for _ in range(3))
+    notes = place / f"xclaw-sandbox-notes-{secrets.token_hex(4)}"
     try:
-        (old / "tmp" / "d").mkdir(parents=True)
-        os.utime(old, (0, 0))
+        for path in (old, new, full, notes):
+            (path / "tmp" / "d").mkdir(parents=True)
+        (full / "mine").touch()
+        (notes / "lock").touch()
+        for path in (old, full, notes):
+            os.utime(path, (0, 0))
         sweep()
         assert not old.exists()
-        assert new.exists()
+        assert [path for path in (new, full, notes) if not (path / "tmp" / "d").exists()] == []
     finally:
-        for left in (old, new):
+        for left in (old, new, full, notes):
             shutil.rmtree(left, ignore_errors=True)
 
 

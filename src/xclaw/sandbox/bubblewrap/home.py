@@ -7,6 +7,7 @@ its sandbox ended; the next start removes it, and what it names.
 import contextlib
 import fcntl
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -20,7 +21,10 @@ from xclaw.sandbox.bubblewrap.order import GROUPS_FILE, MARK
 from xclaw.sandbox.bubblewrap.trees import empty, open_directory
 
 PREFIX = "xclaw-sandbox-"
+_OURS = re.compile(re.escape(PREFIX) + "[0-9a-f]{16}")
 _LOCK = "lock"
+_CONTENTS = frozenset({"tmp", "etc", GROUPS_FILE})
+"""Of a directory beside its lock. One with anything else in it is somebody's."""
 _LASTING = "/var/tmp"
 """Preferred to a directory that may be held in memory."""
 _ROUNDS = 20
@@ -65,12 +69,13 @@ def sweep() -> int:
 
 def _swept(path: Path) -> bool:
     status = path.lstat()
-    if status.st_uid != os.geteuid() or path.is_symlink():
+    if status.st_uid != os.geteuid() or path.is_symlink() or not _OURS.fullmatch(path.name):
         return False
     try:
         lock = os.open(path / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:  # it is being made or removed, or was when its xclaw was killed
-        if time.time() - status.st_mtime < _UNLOCKED_S:
+        names = {entry.name for entry in path.iterdir()}
+        if time.time() - status.st_mtime < _UNLOCKED_S or not names <= _CONTENTS:
             return False
         _clear(path)
         return True

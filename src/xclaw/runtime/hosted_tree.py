@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from xclaw.contracts.agents import Limits
 from xclaw.contracts.errors import JournalError
-from xclaw.contracts.events import ChildEnded, Entry, Event, MailSent, RunEnded
+from xclaw.contracts.events import ChildEnded, ChildSpawned, Entry, Event, MailSent, RunEnded
 from xclaw.contracts.journal import Committed
 from xclaw.loop.state import RunState, fold
 from xclaw.runtime.assembly import Live, account
@@ -89,6 +89,7 @@ class HostedTree:
                     run.close("cancelled", self._tree.cancelled or "its parent ended")
         for run in self.runs.values():
             run.ended.set()
+            self._tree.announced.difference_update(run.node.log.state.children)
 
     def _begun(self, entry: Entry) -> HostedRun:
         """A run that the worker has started below another of its own."""
@@ -109,6 +110,7 @@ class HostedTree:
         ledger = account(self._services, limits, parent)
         node = Node(address.run_id, agent, parent.depth + 1, log, ledger, parent, task_id)
         self._tree.nodes[node.run_id] = node
+        self._tree.announced.discard(node.run_id)
         workspace = self._services.workspaces.open(agent, task_id, address.run_id)
         run = self.runs[node.run_id] = HostedRun(node, workspace)
         node.child = HostedChild(run, self._stop)
@@ -119,7 +121,10 @@ class HostedTree:
         match event:
             case RunEnded():
                 run.has_ended(event.result)
+            case ChildSpawned(child_run_id=child_run_id):
+                self._tree.announced.add(child_run_id)
             case ChildEnded(child_run_id, result):
+                self._tree.announced.discard(child_run_id)
                 task = run.node.log.state.children[child_run_id].task
                 self._tree.attempts.note(task.agent, task.text, result.outcome, succeeded=result.succeeded)
             case MailSent() if run is self._top and event.to_run_id not in run.node.log.state.children:

@@ -90,7 +90,9 @@ class Tree:
     past: dict[str, list[Entry]] = field(default_factory=dict[str, list[Entry]])
     """What the journal had of each run when the tree was taken up again."""
     promised: int = 0
-    """Runs that workers in other processes may start and have not started yet."""
+    """Runs that workers in other processes may start and have not recorded yet."""
+    announced: set[str] = field(default_factory=set[str])
+    """Runs that such workers recorded as children, and of which nothing else has come yet."""
     sandbox: BackendName | None = None
     """What commands of its runs are kept in by; None in host mode."""
     project: Project | None = None
@@ -115,7 +117,7 @@ class Tree:
         most = most_children(parent, settings)
         if children >= most:
             raise SpawnRefused(f"width limit: one run may start {most} children at most")
-        if len(self.nodes) + self.promised >= settings.max_runs:
+        if len(self.nodes) + len(self.announced) + self.promised >= settings.max_runs:
             raise SpawnRefused(f"the tree has reached its limit of {settings.max_runs} runs")
 
     def new_task_id(self, run_id: str) -> str:

@@ -75,6 +75,7 @@ def test_a_reader_sees_the_snapshot_and_nothing_beside_it(tmp_path: Path) -> Non
     assert "hello" in read
     assert "does not exist" in secret
     assert "outside" in outside
+    assert "snapshots/" in outside.partition("Allowed: ")[2], "the project can be read, too"
     assert ".env" not in outputs(seen, "list_dir")[0]
     assert outputs(seen, "write_file")[0].startswith("error:")
     (started,) = seen.events(RunStarted)

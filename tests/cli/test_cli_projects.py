@@ -46,7 +46,7 @@ def test_a_run_ends_by_saying_how_its_branch_is_taken(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (branch,) = shell.repository.git("branch", "--list", "xclaw/*", "--format=%(refname:short)").split()
     assert f"branch {branch} of {shell.repository.directory}" in done.stderr
-    assert "greet(name) (greeting.py)" in done.stderr
+    assert "xclaw:   greet(name) (greeting.py)\n" in done.stderr, "an id would be none of the user's"
     assert "not seen by workers: left out (may hold secrets): .env" in done.stderr
     take = next(line for line in done.stderr.splitlines() if "take them: " in line).partition("take them: ")[
         2

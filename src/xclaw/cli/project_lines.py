@@ -90,10 +90,11 @@ def _changes(
 
 
 def commit_line(commit: Commit) -> str:
+    """Without its id: in the user's repository it has another."""
     files = ", ".join(one_line(path, 60) for path in commit.files[:_FILES])
     more = f" and {len(commit.files) - _FILES} more" if len(commit.files) > _FILES else ""
     shown = f" ({files}{more})" if files else ""
-    return f"  {commit.id[:10]} {one_line(commit.message, 72)}{shown}"
+    return f"  {one_line(commit.message, 72)}{shown}"
 
 
 def _branch_lines(project: Project, branch: str, commits: Sequence[Commit]) -> list[str]:

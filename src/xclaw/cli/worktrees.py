@@ -116,7 +116,7 @@ def _print_one(listed: "Listed", *, as_json: bool) -> None:
         return
     print(f"{listed.record.branch} of {printable(listed.record.project.directory)}")
     for commit in listed.commits:
-        print(commit_line(commit))
+        print(f"  {commit.id[:10]}{commit_line(commit)[1:]}")
     if listed.is_there:
         print(f"files: {printable(listed.record.directory)}")
 

@@ -64,6 +64,11 @@ class Home:
             self._shown = (*self._shown, region)
 
     @property
+    def shown(self) -> tuple[str, ...]:
+        """Those directories, as the run's model names them."""
+        return tuple(Place(region, ()).shown for region in self._shown)
+
+    @property
     def run_id(self) -> str:
         return self._run_id
 

@@ -106,10 +106,8 @@ class SandboxedWorkspace(LocalWorkspace):
         return super()._deliverable(path)
 
     def _allowed(self) -> str:
-        return (
-            f"There are {self.shown_dir}, which is yours, and {Place(self._home.input, ()).shown}, which can be "
-            "read; a relative path means the first"
-        )
+        read = " and ".join((Place(self._home.input, ()).shown, *self._home.shown))
+        return f"There are {self.shown_dir}, which is yours, and {read}, which can be read; a relative path means the first"
 
     def _lay_out_for(self, path: str) -> None:
         """Before something may be looked for among the copies."""

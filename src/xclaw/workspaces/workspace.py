@@ -345,7 +345,7 @@ class LocalWorkspace:
         return explained(path, action, self._allowed, lambda: self._similar(path))
 
     def _allowed(self) -> str:
-        also = self._grants.listed()
+        also = " and ".join(part for part in (self._grants.listed(), *self._home.shown) if part)
         text = f"Allowed: relative paths, and paths inside {self.private_dir} or {self.delivery_dir}"
         return f"{text}; to read also {also}" if also else text
 

@@ -171,7 +171,8 @@ class LocalProjects:
     def _top(self, directory: str) -> tuple[str, list[str]]:
         real = os.path.realpath(directory)
         if not os.path.isdir(real):  # noqa: PTH112
-            raise UsageError(f"--project {directory!r}: there is no such directory")
+            what = "that is no directory" if os.path.lexists(real) else "there is no such directory"
+            raise UsageError(f"--project {directory!r}: {what}")
         if real in ("/", os.path.realpath(self._settings.root)):
             raise UsageError(f"--project {directory!r}: name the directory of one project")
         if is_inside_git(real):

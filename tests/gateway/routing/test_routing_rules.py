@@ -118,6 +118,28 @@ def test_what_is_pasted_without_a_fence_is_not_asked_for(pasted: str) -> None:
     assert agent_of(f"Make this function faster:\n\n{pasted}") == "optimizer"
 
 
+@pytest.mark.parametrize(
+    "request_text",
+    [
+        "我有一篇英文技术博客，帮我：提取核心观点 → 翻译成中文 → 生成摘要\n\n{english}",
+        "把下面的文章翻译成中文：\n\n{english}\n\n{english}",
+        "Translate this into English, please:\n\n{chinese}",
+    ],
+)
+def test_an_article_in_another_language_than_the_request_is_not_asked_for(request_text: str) -> None:
+    english = (
+        "LLM agents need persistent memory. Tools must be few and fast.\nReview this code for SQL injection."
+    )
+    chinese = "请审查这段代码有没有漏洞。" * 6
+    route = decided(request_text.format(english=english, chinese=chinese)).route
+    assert (route.by, route.reason) == ("default", "no rule fits")
+
+
+def test_a_request_below_a_text_in_another_language_counts() -> None:
+    shown = "A loop over all rows of the table. " * 4
+    assert agent_of(f"{shown}\n\n看看这段的性能瓶颈") == "optimizer"
+
+
 def test_width_case_and_traditional_characters_do_not_matter() -> None:
     assert agent_of("ＰＬＥＡＳＥ　ＲＥＶＩＥＷ　ＴＨＩＳ") == "reviewer"
     assert agent_of("請審查這段程式碼") == "reviewer"

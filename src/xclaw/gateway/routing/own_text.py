@@ -42,6 +42,9 @@ _PASTED = re.compile(
     re.VERBOSE,
 )
 _BLOCK_OPENS = re.compile(r"\s*(?:if|for|while|with|else|elif|try|except|finally|switch|match|case)\b.*:\s*$")
+_BLANK_LINES = re.compile(r"\n[ \t]*\n")
+LEAST_FOREIGN = 60
+"""Characters of a paragraph in another language than the request, from which on it is what the request is about."""
 _PATCH = re.compile(r"(?:diff --git |Index: |@@ |--- \S|\+\+\+ \S)")
 _IN_PATCH = re.compile(r"[-+ @\\]|diff |index |new file|deleted file|similarity |rename |$")
 _TRACE = re.compile(r"\s*Traceback \(most recent call last\)")
@@ -53,7 +56,7 @@ def own_text(text: str) -> str:
     if len(pieces) > HEAD + TAIL:
         pieces = f"{pieces[:HEAD]}\n{pieces[-TAIL:]}"
     pieces = pieces.translate(_ONE_TO_ONE)
-    lines = "\n".join(_own_lines(pieces.strip().splitlines()))
+    lines = _without_foreign("\n".join(_own_lines(pieces.strip().splitlines())))
     return _SINGLE.sub(QUOTED, _without_pairs(_without_ticks(lines)))
 
 
@@ -158,6 +161,23 @@ def _is_code(line: str, state: str, before: str, following: str) -> bool:
     if _BLOCK_OPENS.match(line):
         return following[:1] in (" ", "\t") and not following.lstrip().startswith(("-", "*"))
     return _PASTED.match(line) is not None
+
+
+def _without_foreign(text: str) -> str:
+    """Without the paragraphs that are in another language than the first, such as an article to be translated.
+
+    An English request says with a colon that something follows: a Chinese one may stand below an English text.
+    """
+    first, *others = _BLANK_LINES.split(text)
+    chinese = _CHINESE.search(first) is not None
+    if not chinese and not first.rstrip().endswith((":", "：")):
+        return text
+    kept = [
+        paragraph
+        for paragraph in others
+        if len(paragraph.strip()) < LEAST_FOREIGN or (_CHINESE.search(paragraph) is not None) == chinese
+    ]
+    return "\n\n".join([first, *kept])
 
 
 def _without_ticks(text: str) -> str:

@@ -162,7 +162,7 @@ def test_a_file_of_the_workspace_is_delivered_as_it_is(tmp_path: Path, mode: str
     ("arguments", "wanted"),
     [
         ({"content": "x", "from_file": "a.txt"}, "give one of them"),
-        ({}, "nothing to deliver"),
+        ({}, "nothing to deliver.*or from_file for a file"),
         ({"from_file": "missing.txt"}, "does not exist"),
         ({"from_file": "/etc/passwd"}, "outside"),
         ({"from_file": "."}, "directory"),

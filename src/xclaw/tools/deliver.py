@@ -38,6 +38,11 @@ async def deliver(
     """
     if content and from_file:
         raise ToolFailed("content and from_file say two things: give one of them")
+    if not content and not from_file:
+        raise ToolFailed(
+            "there is nothing to deliver: the content is empty. Give the finished file's content, or from_file "
+            "for a file of your task workspace"
+        )
     if from_file:
         raw = await asyncio.to_thread(context.workspace.content, from_file)
     else:

@@ -21,7 +21,7 @@ class Backend:
 
     async def probe(self) -> Probe:
         self.probes += 1
-        return Probe(self.name, self._works, "fine" if self._works else f"why not {self.name}")
+        return Probe(self.name, self._works, "fine" if self._works else f"why not {self.name}.")
 
     async def start(self, spec: SandboxSpec) -> Sandbox:
         raise NotImplementedError(spec)
@@ -53,7 +53,7 @@ def test_the_one_that_was_asked_for_is_used_or_none(choice: SandboxChoice) -> No
     """SPEC F3: nothing else in its place, be it stronger or weaker."""
     works = dict.fromkeys(("host", "tcg", "container", "bubblewrap", "kvm"), True)
     assert chosen(choice, **works) == choice
-    with pytest.raises(SandboxUnavailable, match=f"why not {choice}"):
+    with pytest.raises(SandboxUnavailable, match=rf"why not {choice}\. Nothing weaker"):
         chosen(choice, **{**works, choice: False})
 
 

@@ -47,7 +47,7 @@ async def choose(choice: SandboxChoice, backends: Sequence[SandboxBackend]) -> S
         probe = await probed(backend)
         if probe.works:
             return backend
-        reasons.append(f"{name}: {probe.detail}")
+        reasons.append(f"{name}: {probe.detail.rstrip('.')}")
     if choice != "auto":
         raise SandboxUnavailable(
             f"The sandbox {choice!r} does not work here. {'; '.join(reasons)}. "

@@ -120,6 +120,9 @@ def test_a_project_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
     done = shell.xclaw("run", "--model", script, "--project", "nowhere", "Greet.")
     assert done.returncode == 2
     assert "there is no such directory" in done.stderr
+    done = shell.xclaw("run", "--model", script, "--project", "read.me", "Greet.")
+    assert done.returncode == 2
+    assert "read.me': that is no directory" in done.stderr
 
 
 BINARY = """

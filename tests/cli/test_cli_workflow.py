@@ -46,10 +46,13 @@ def test_a_script_that_cannot_run_is_wrong_use(tmp_path: Path) -> None:
 
 
 def test_without_a_terminal_and_without_yes_nothing_starts(tmp_path: Path) -> None:
-    xclaw, file, model = scene(tmp_path)
+    """What is said names the tool, not a rule with the whole script."""
+    xclaw, file, model = scene(tmp_path, f"# {'about ' * 40}\n{SCRIPT}")
     told = xclaw("workflow", "run", file, "-m", model)
     assert told.code == 1
     assert "needs the user's permission" in told.err
+    assert "a rule such as workflow in `permissions.allow` or `xclaw workflow run --yes`." in told.err
+    assert "could not do. Details: xclaw trace r" in told.err
     assert "coder" not in told.out
 
 

@@ -165,5 +165,5 @@ def _print_result(
     elif shown.quiet and result.text.strip():
         print(printable(result.text).rstrip("\n"), flush=True)
     if result.outcome != "success":
-        reason = f": {one_line(result.reason, 500)}" if result.reason else ""
+        reason = f": {one_line(result.reason, 500).rstrip('.')}" if result.reason else ""
         complain(f"the run ended as {result.outcome}{reason}. Details: xclaw trace {run_id}")

@@ -22,6 +22,10 @@ from xclaw.runtime.tree import Node, Tree, without_slot
 MAX_ASKED_CHARS = 100_000
 """Of arguments: nobody can judge more."""
 SHOWN_CHARS = 2_000
+MAX_SHOWN_RULE = 200
+"""Characters; in place of a longer one, such as one with a whole script, its tool is named."""
+_FLAGS = {"shell": "--allow-shell", "workflow": "`xclaw workflow run --yes`"}
+"""What allows a tool for one run."""
 NOBODY = "nobody is there to be asked"
 
 
@@ -187,8 +191,9 @@ def _denied(name: str, answered: ApprovalAnswered) -> str:
 
 
 def _unattended(name: str, verdict: Verdict, rule: str) -> str:
-    allowing = f"a rule such as {rule} in `permissions.allow`" if rule else "a person who can answer"
-    flag = " or --allow-shell" if name == "shell" and rule else ""
+    shown = rule if len(rule) <= MAX_SHOWN_RULE else name
+    allowing = f"a rule such as {shown} in `permissions.allow`" if rule else "a person who can answer"
+    flag = f" or {_FLAGS[name]}" if name in _FLAGS and rule else ""
     return (
         f"{name} needs the user's permission ({verdict.why}), and {NOBODY}. What would let it run: {allowing}"
         f"{flag}. Go on without it, and report what you could not do."

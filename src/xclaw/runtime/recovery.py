@@ -56,7 +56,9 @@ async def close_tree(services: Services, row: RunRow, state: RunState, closing: 
     folded = {run_id: fold(entries) for run_id, entries in runs.items()}
     for run_id, child in folded.items():
         if child.ended is None:
-            await _record_end(services, RunLog(stream, runs[run_id][0].address, child, len(runs[run_id])), closing)
+            await _record_end(
+                services, RunLog(stream, runs[run_id][0].address, child, len(runs[run_id])), closing
+            )
     log = RunLog(stream, own[0].address, state, len(own))
     for run_id, spawned in list(state.children.items()):
         ended = folded[run_id].ended if run_id in folded else None

@@ -41,12 +41,12 @@ def test_the_phases_are_lines_of_text(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     lines = [line for line in done.out.splitlines() if line.startswith("[xclaw] ")]
     wanted = [
-        "[xclaw] phase research: 1 workers",
+        "[xclaw] phase research: 1 worker",
         "[xclaw] phase research: 1/1, explorer question 1: success",
         "[xclaw] phase synthesis",
-        "[xclaw] phase implementation (round 1 of 3): a plan of 1 tasks was accepted",
+        "[xclaw] phase implementation (round 1 of 3): a plan of 1 task was accepted",
         "[xclaw] phase implementation (round 1 of 3): 1/1, coder a: success",
-        "[xclaw] phase verification (round 1 of 3): 1 checks",
+        "[xclaw] phase verification (round 1 of 3): 1 check",
         "[xclaw] phase verification (round 1 of 3): 1/1, verifier check 1: passed",
         f"[xclaw] {CHECK}: exit code 0",
         "[xclaw] verification passed; the work is over",

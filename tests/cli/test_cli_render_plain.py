@@ -1,13 +1,14 @@
 """Plain lines: parallel workers never mix, and what was withdrawn is said to be withdrawn."""
 
 import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xclaw.cli.output import Lines
 from xclaw.cli.render_plain import PlainRenderer
 from xclaw.contracts.agents import Limits
 from xclaw.contracts.events import (
     Address,
+    ApprovalAsked,
     AttemptFailed,
     Entry,
     Event,
@@ -15,6 +16,7 @@ from xclaw.contracts.events import (
     RunEnded,
     RunStarted,
     TextDelta,
+    ToolCallEnded,
 )
 from xclaw.contracts.messages import AssistantMessage
 from xclaw.contracts.results import Outcome, Result
@@ -125,6 +127,19 @@ def test_a_workers_unfinished_line_is_dropped_when_it_is_withdrawn() -> None:
         "w1", begun("coder"), TextDelta("half a li"), broke("half a li"), TextDelta("whole"), said("whole")
     )
     assert screen.lines == ["[coder] working...", "[coder] a:1 failed (reset); trying b:2", "[coder] whole"]
+
+
+def test_a_call_that_is_refused_unasked_is_shown_with_the_reason() -> None:
+    """Nobody sees it begin; one that a person denied was shown with the question."""
+    screen = Screen()
+    why = "shell needs the user's permission, and nobody is there to be asked"
+    ended = ToolCallEnded("c1", "shell", False, f"error: {why}", 0.0, refused=True)
+    screen.see("w", begun("coder"), ended, replace(ended, refused=False))
+    assert screen.lines == ["[coder] working...", f"[coder] not permitted: {why}"]
+    asked = Screen()
+    question = ApprovalAsked("a1", "c1", "shell", "{}", "why", "", ("coder",))
+    asked.see("w", begun("coder"), question, ended)
+    assert "not permitted" not in asked.stream.getvalue()
 
 
 def test_a_scripted_model_is_labelled_once() -> None:

@@ -17,9 +17,9 @@ def phase_text(event: PhaseChanged) -> str:
     if event.verdict is not None:
         return f"verification {event.verdict.replace('_', ' ')}; {_next(event)}"
     if event.plan:
-        return f"{where}: a plan of {event.total} tasks was accepted"
-    parts = {"research": "workers", "implementation": "tasks", "verification": "checks"}.get(event.phase)
-    return f"{where}: {event.total} {parts}" if parts and event.total else where
+        return f"{where}: a plan of {_counted(event.total, 'task')} was accepted"
+    part = {"research": "worker", "implementation": "task", "verification": "check"}.get(event.phase)
+    return f"{where}: {_counted(event.total, part)}" if part and event.total else where
 
 
 def phase_short(event: PhaseChanged) -> str:
@@ -36,6 +36,10 @@ def check_text(run: CheckRun) -> str:
     else:
         became = f"exit code {run.exit_code}"
     return f"{one_line(run.command, COMMAND_CHARACTERS)}: {became}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _round(event: PhaseChanged) -> str:

@@ -13,7 +13,15 @@ from rich.text import Text
 from xclaw.cli.phases import check_text, phase_short, phase_text
 from xclaw.cli.project_lines import noted_text
 from xclaw.cli.questions import approval_line
-from xclaw.cli.speakers import COORDINATION, Speaker, Speakers, chosen_text, failure_text, sandbox_text
+from xclaw.cli.speakers import (
+    COORDINATION,
+    Speaker,
+    Speakers,
+    chosen_text,
+    failure_text,
+    refused_text,
+    sandbox_text,
+)
 from xclaw.cli.text import money, one_line, printable, seconds, tokens
 from xclaw.contracts.events import (
     Address,
@@ -89,7 +97,7 @@ class LiveRenderer:
             case ToolCallStarted() if event.name not in COORDINATION:
                 speaker.doing = f"{event.name} {one_line(event.arguments, 60)}"
             case ToolCallEnded():
-                speaker.doing = ""
+                self._call_ended(speaker, event)
             case PhaseChanged():
                 self._phase(speaker, event)
             case WorkflowNoted() | ProjectMerged():
@@ -132,6 +140,11 @@ class LiveRenderer:
 
     def reopen(self) -> None:
         self._live.start()
+
+    def _call_ended(self, speaker: Speaker, event: ToolCallEnded) -> None:
+        speaker.doing = ""
+        if refused := refused_text(speaker, event):
+            self._print(Text(f"{speaker.label} {refused}".strip(), style="yellow"))
 
     def _phase(self, speaker: Speaker, event: PhaseChanged) -> None:
         """Beside the run's name how far it is; above, each phase once and how each check ended."""

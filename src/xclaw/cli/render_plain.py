@@ -6,7 +6,15 @@ from xclaw.cli.output import Lines
 from xclaw.cli.phases import check_text, phase_text
 from xclaw.cli.project_lines import noted_text
 from xclaw.cli.questions import approval_line
-from xclaw.cli.speakers import COORDINATION, Speaker, Speakers, chosen_text, failure_text, sandbox_text
+from xclaw.cli.speakers import (
+    COORDINATION,
+    Speaker,
+    Speakers,
+    chosen_text,
+    failure_text,
+    refused_text,
+    sandbox_text,
+)
 from xclaw.cli.text import one_line, printable, unfinished_sequence
 from xclaw.contracts.events import (
     Address,
@@ -20,6 +28,7 @@ from xclaw.contracts.events import (
     RunEnded,
     RunStarted,
     TextDelta,
+    ToolCallEnded,
     ToolCallStarted,
     Warned,
 )
@@ -78,8 +87,15 @@ class PlainRenderer:
                 self._note(speaker, f"> {event.name} {one_line(event.arguments)}")
             case WorkflowNoted() | ProjectMerged():
                 self._note(speaker, noted_text(event))
-            case ArtifactDelivered() | ApprovalAsked() | ApprovalAnswered() | PhaseChanged() | Warned():
-                for line in _remarks(event):
+            case (
+                ToolCallEnded()
+                | ArtifactDelivered()
+                | ApprovalAsked()
+                | ApprovalAnswered()
+                | PhaseChanged()
+                | Warned()
+            ):
+                for line in _remarks(speaker, event):
                     self._note(speaker, line)
             case RunEnded():
                 self._ended(speaker, event)
@@ -198,9 +214,13 @@ class PlainRenderer:
 
 
 def _remarks(
-    event: ArtifactDelivered | ApprovalAsked | ApprovalAnswered | PhaseChanged | Warned,
+    speaker: Speaker,
+    event: ToolCallEnded | ArtifactDelivered | ApprovalAsked | ApprovalAnswered | PhaseChanged | Warned,
 ) -> Iterator[str]:
     match event:
+        case ToolCallEnded():
+            if refused := refused_text(speaker, event):
+                yield refused
         case ArtifactDelivered():
             yield f"delivered: {printable(event.pointer.path)}"
         case ApprovalAsked() | ApprovalAnswered():

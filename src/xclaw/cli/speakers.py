@@ -5,7 +5,15 @@ from dataclasses import dataclass, field
 
 from xclaw.cli.text import one_line
 from xclaw.contracts.coordination import PHASE_TOOLS
-from xclaw.contracts.events import AttemptFailed, ChildSpawned, Entry, RunEnded, RunStarted
+from xclaw.contracts.events import (
+    ApprovalAsked,
+    AttemptFailed,
+    ChildSpawned,
+    Entry,
+    RunEnded,
+    RunStarted,
+    ToolCallEnded,
+)
 from xclaw.contracts.usage import Spend
 from xclaw.traces.spending import spend_of_event
 
@@ -64,8 +72,17 @@ class Speaker:
     """Text of the turn that goes on, as it came."""
     doing: str = ""
     """The tool call that goes on."""
+    asked: set[str] = field(default_factory=set[str])
+    """Calls that a person was asked about, who knows what became of them."""
     phase: str = ""
     """Of a coordinator, and how far it is."""
+
+
+def refused_text(speaker: Speaker, event: ToolCallEnded) -> str:
+    """A call that was not permitted, which nobody saw begin, and why; empty where a person was asked about it."""
+    if not event.refused or event.call_id in speaker.asked:
+        return ""
+    return f"not permitted: {one_line(event.content.removeprefix('error: '), 300)}"
 
 
 class Speakers:
@@ -100,6 +117,8 @@ class Speakers:
             speaker.working = False
         if isinstance(event, ChildSpawned):
             speaker.doing = ""
+        if isinstance(event, ApprovalAsked):
+            speaker.asked.add(event.call_id)
         return speaker
 
     def _label(self, name: str) -> str:

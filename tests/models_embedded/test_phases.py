@@ -106,3 +106,18 @@ def test_no_plan_can_go_round_in_a_circle(depends_on: list[list[str]]) -> None:
         for number, needed in enumerate(depends_on, 1)
     ]
     assert not accepts(schema, {"action": "write_plan", "plan": plan})
+
+
+@pytest.mark.parametrize(
+    ("text", "is_allowed"),
+    [
+        ("Done: slug.py makes slugs.", True),
+        ("Done: slug.py makes slugs. The check that slugify('A b') is 'a-b' passed.", True),
+        ("One. Two. Three.", False),
+        ("No end", False),
+    ],
+)
+def test_the_last_answer_has_two_sentences_at_most(text: str, *, is_allowed: bool) -> None:
+    """With more room a small model tells of checks that were never run."""
+    schema = schema_for("coordinator", Standing("x"))
+    assert accepts(schema, {"action": "answer", "text": text}) is is_allowed

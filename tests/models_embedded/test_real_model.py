@@ -131,10 +131,11 @@ def test_a_worker_delivers_a_file_and_then_ends_with_the_result_form(model: Loca
     run(model, main)
 
 
-@pytest.mark.parametrize("tool", PHASE_TOOLS)
+@pytest.mark.parametrize("tool", [*PHASE_TOOLS, "answer"])
 def test_each_step_of_a_coordinator_gets_a_reply_that_its_schema_allows(model: LocalModel, tool: str) -> None:
     async def main() -> None:
-        schema = phase_schema(Standing("x", offered=(tool,)), list(AGENTS))
+        offered = (tool,) if tool in PHASE_TOOLS else ()
+        schema = phase_schema(Standing("x", offered=offered), list(AGENTS))
         request = f"Write slug.py with slugify(text), and make sure that it works. (Next: call {tool}.)"
         history: list[ChatMessage] = [*coordinator_shots, UserMessage(request)]
         reply = await say(model, coordinator_brief(AGENTS), history, schema)

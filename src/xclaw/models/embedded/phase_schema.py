@@ -7,8 +7,11 @@ from xclaw.contracts.coaching import Standing
 _IDS = ("t1", "t2", "t3")
 """Names of tasks: one that was invented need not be repeated right."""
 _MOST = 3
-_ANSWER = 600
-"""Characters of the last answer: with more room a small model says the same over and over, ever less true."""
+_ANSWER = {
+    "type": "string",
+    "pattern": r"^([^.\n]|\.[A-Za-z0-9_(]){1,240}\.( ([^.\n]|\.[A-Za-z0-9_(]){1,240}\.)?$",
+}
+"""Two sentences at most: from the third on a small model tells of checks that nobody has run."""
 _LINE = {"type": "string", "pattern": r"^\S[^\n]{1,240}$"}
 _FILE = {"type": "string", "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_./-]{0,80}\.[a-z]{1,5}$"}
 
@@ -28,7 +31,7 @@ def phase_schema(standing: Standing, agents: Sequence[str]) -> dict[str, object]
             check = _object({"why": _text(160), "command": _LINE})
             return _object({"action": {"const": tool}, "checks": _list(check)})
         case _:
-            return _object({"action": {"const": "answer"}, "text": _text(_ANSWER)})
+            return _object({"action": {"const": "answer"}, "text": dict(_ANSWER)})
 
 
 def command_schema(command: str) -> dict[str, object]:

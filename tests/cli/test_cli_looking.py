@@ -1,6 +1,7 @@
 """Commands that look: trace, tasks, agents, config, doctor."""
 
 import json
+import re
 from pathlib import Path
 from typing import cast
 
@@ -137,6 +138,18 @@ def test_doctor_says_what_is_missing_and_exits_with_1(xclaw: Xclaw) -> None:
     assert ended.code == 1
     assert any(line.startswith("problem") and "models" in line for line in ended.out.splitlines())
     assert "OPENAI_API_KEY" in ended.out
+
+
+def test_doctor_says_which_git_there_is_and_that_work_on_a_project_needs_one(xclaw: Xclaw) -> None:
+    model = xclaw.script(HELLO)
+    found = xclaw("doctor", XCLAW_MODEL=model).out.splitlines()
+    assert any(re.match(r"ok +git +\d+\.\d+.*, for work on a project", line) for line in found)
+    xclaw.home.mkdir(exist_ok=True)
+    (xclaw.home / "config.toml").write_text('[project]\ngit = "no-such-git"\n')
+    missing = xclaw("doctor", XCLAW_MODEL=model)
+    assert missing.code == 0
+    told = "no-such-git is not there; work on a project needs git 2.38 or later: install it"
+    assert any(re.match(rf"note +git +{told}", line) for line in missing.out.splitlines())
 
 
 def test_doctor_is_content_with_a_script_and_not_with_an_endpoint_that_is_silent(xclaw: Xclaw) -> None:

@@ -71,6 +71,16 @@ def test_a_chat_says_how_each_branch_is_taken_and_once_what_was_left_out(tmp_pat
     assert done.stderr.count(f"or as they are: git -C {directory} apply ") == 2
 
 
+def test_a_directory_inside_a_repository_is_said_to_mean_the_whole_of_it(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    inside = shell.repository.directory / "inside"
+    inside.mkdir()
+    script = f"script:{EXAMPLE}/script.yaml"
+    done = shell.xclaw("run", "--model", script, "--project", "inside", "Greet.")
+    told = f"xclaw: {inside} is inside {shell.repository.directory}, which workers see as a whole"
+    assert told in done.stderr.splitlines()
+
+
 def test_json_names_the_branch(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     done = shell.run("-o", "json")

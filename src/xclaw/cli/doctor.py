@@ -63,6 +63,7 @@ def _settings(settings: "Settings") -> Iterator[Finding]:
         yield Finding("settings", "note", warning)
     yield _shell(settings)
     yield _tried("agents", lambda: _agents(settings))
+    yield _git(settings)
 
 
 def _shell(settings: "Settings") -> Finding:
@@ -73,6 +74,17 @@ def _shell(settings: "Settings") -> Finding:
         return Finding("shell", "note", "agents may run commands on this machine unasked, without a sandbox")
     unasked = f"; unasked: {', '.join(rules)}" if rules else ""
     return Finding("shell", "ok", f"a person is asked before a command runs{unasked}")
+
+
+def _git(settings: "Settings") -> Finding:
+    from xclaw.workspaces.projects.git import Git, GitFailed, GitSettings
+
+    project = settings.project
+    try:
+        version = Git(GitSettings(project.git, project.git_timeout_s), "/").check_version()
+    except GitFailed as failure:
+        return Finding("git", "problem" if project.directory else "note", str(failure))
+    return Finding("git", "ok", f"{version}, for work on a project")
 
 
 def _agents(settings: "Settings") -> str:

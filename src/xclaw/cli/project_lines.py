@@ -69,8 +69,8 @@ class ProjectWork:
 
 
 def note_line(note: str) -> str:
-    """Something of the directory that was left out."""
-    return f"not seen by workers: {printable(note)}"
+    """What was left out of the directory, or something else to know about it."""
+    return f"{'not seen by workers: ' if note.startswith('left out') else ''}{printable(note)}"
 
 
 def _changes(

@@ -153,7 +153,8 @@ class Git:
             )
         except FileNotFoundError:
             raise GitFailed(
-                f"{self.settings.program} is not there; work on a project needs git 2.38 or later"
+                f"{self.settings.program} is not there; work on a project needs git 2.38 or later: install it "
+                "(apt-get install git)"
             ) from None
         except OSError as failure:
             raise GitFailed(f"git cannot be started: {failure.strerror or failure}") from failure
@@ -171,12 +172,13 @@ class Git:
             too_long.cancel()
             _end(process)
 
-    def check_version(self) -> None:
-        """Raises `GitFailed` for none, and for one that is too old."""
+    def check_version(self) -> str:
+        """Which one it is. Raises `GitFailed` for none, and for one that is too old."""
         said = self("version").decode("utf-8", "replace")
         found = re.search(r"(\d+)\.(\d+)", said)
         if found is None or (int(found[1]), int(found[2])) < OLDEST:
             raise GitFailed(f"work on a project needs git 2.38 or later; here is {said.strip()[:80]!r}")
+        return said.strip()[:80].removeprefix("git version ")
 
 
 class Blobs:

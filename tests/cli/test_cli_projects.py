@@ -81,6 +81,15 @@ def test_a_directory_inside_a_repository_is_said_to_mean_the_whole_of_it(tmp_pat
     assert told in done.stderr.splitlines()
 
 
+def test_without_git_trees_are_not_said_to_be_none(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.run()
+    (shell.home / "config.toml").write_text('[project]\ngit = "no-such-git"\n')
+    listed = shell.xclaw("worktrees")
+    assert (listed.returncode, listed.stdout) == (2, "")
+    assert "no-such-git is not there" in listed.stderr
+
+
 def test_json_names_the_branch(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     done = shell.run("-o", "json")

@@ -144,9 +144,12 @@ class LocalProjects:
 
     def trees(self) -> list[Listed]:
         """Every private tree that there is, of all projects. One whose repository is damaged has no commits here,
-        and takes none of the others with it."""
+        and takes none of the others with it. Raises `GitFailed` without git, which knows the commits."""
         found: list[Listed] = []
-        for place in sorted(self._root.iterdir()) if self._root.is_dir() else []:
+        places = sorted(self._root.iterdir()) if self._root.is_dir() else []
+        if places:
+            self._git.check_version()
+        for place in places:
             shadow = Shadow(place, self._git)
             for record in self._records(shadow).all():
                 if not record.directory:

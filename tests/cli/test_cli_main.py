@@ -29,6 +29,7 @@ def test_help_names_all_commands_and_imports_nothing_heavy(tmp_path: Path) -> No
     assert ended.code == 0
     for command in ("chat", "run", "resume", "trace", "tasks", "cancel", "agents", "doctor", "config"):
         assert f"\n  {command} " in ended.out
+    assert "..." not in ended.out.partition("Commands:")[2], "a command's line is cut off"
     imported = {
         line.rpartition("|")[2].strip() for line in ended.err.splitlines() if line.startswith("import time")
     }

@@ -80,7 +80,7 @@ def _run(options: RunOptions) -> None:
 
 
 def _fork(options: ForkOptions) -> None:
-    """Run a Python script of yours as an agent, in a process of its own, with models, budget and trace."""
+    """Run a Python script of yours as an agent. In a process of its own, with models, budget and trace."""
     from xclaw.cli.fork import fork
     from xclaw.cli.run import Shown
 
@@ -89,7 +89,7 @@ def _fork(options: ForkOptions) -> None:
 
 
 def _workflow(options: WorkflowOptions) -> None:
-    """Run a workflow script: agents in loops and branches, resumable, held to a quote."""
+    """Run a workflow script. Agents in loops and branches, resumable, held to a quote."""
     from xclaw.cli.run import Shown
     from xclaw.cli.workflow import run_workflow
 
@@ -98,7 +98,7 @@ def _workflow(options: WorkflowOptions) -> None:
 
 
 def _serve(options: ServeOptions) -> None:
-    """Be the gateway: answer every client of this home, until told to stop."""
+    """Be the gateway: answer every client of this home. Goes on until told to stop."""
     from xclaw.cli.serve import serve
 
     _end(lambda: serve(options), _report(options.as_json))
@@ -112,7 +112,7 @@ def _sessions(options: SessionsOptions) -> None:
 
 
 def _team(options: TeamOptions) -> None:
-    """Show the experts that stay with a conversation; let one forget."""
+    """The experts that stay with a conversation; let one forget."""
     from xclaw.cli.team import team
 
     _end(lambda: team(options), _report(options.as_json))
@@ -126,14 +126,14 @@ def _token(options: TokenOptions) -> None:
 
 
 def _sandbox(options: SandboxOptions) -> None:
-    """What commands can be kept in by on this machine; build the image of virtual machines."""
+    """Which sandboxes work here; build virtual machines' image. Containers start from it, too."""
     from xclaw.cli.sandbox import sandbox
 
     _end(lambda: sandbox(options), _report(options.as_json))
 
 
 def _approve(options: ApproveOptions) -> None:
-    """List what agents ask to do, or answer one; without an option that is a yes, once."""
+    """List what agents ask to do, or answer one. Without an option that is a yes, once."""
     from xclaw.cli.approve import approve
 
     _end(lambda: approve(options), _report(options.as_json))
@@ -167,7 +167,7 @@ def resume(
     mode: ModeName = None,
     sandbox: SandboxName = None,
 ) -> None:
-    """Go on with runs whose process died; nothing that was finished is done again."""
+    """Go on with runs whose process died. Nothing that was finished is done again."""
     from xclaw.cli.resume import ResumeOptions
     from xclaw.cli.resume import resume as resume_runs
     from xclaw.cli.run import Shown
@@ -198,7 +198,7 @@ def trace(
     workspace: WorkspaceDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a run did: the tree and the timeline, with times, tokens and cost."""
+    """Show what a run did: the tree and the timeline. With times, tokens and cost."""
     from xclaw.cli.trace import show_trace
     from xclaw.cli.trace_export import export_trace
 
@@ -221,7 +221,7 @@ def tasks(
     workspace: WorkspaceDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """List runs that are open, interrupted or recent; or the steps of one."""
+    """List open, interrupted and recent runs; or the steps of one."""
     from xclaw.cli.tasks import show_tasks
 
     _end(lambda: show_tasks(run, workspace, limit, as_json=as_json), _report(as_json))
@@ -234,7 +234,7 @@ def cancel(
     workspace: WorkspaceDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """End a run and everything below it, in whichever process it is; shows how each ended."""
+    """End a run and everything below it. In whichever process it is; shows how each ended."""
     from xclaw.cli.cancel import cancel as cancel_run
 
     _end(lambda: cancel_run(run, reason, workspace, as_json=as_json), _report(as_json))
@@ -267,7 +267,7 @@ def route(
     workspace: WorkspaceDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Explain who would answer a request: by which rule, by which words, and why no other."""
+    """Explain who would answer a request. By which rule, by which words, and why no other."""
     from xclaw.cli import route as routing
 
     if (text is not None) + rules + (check is not None) != 1:
@@ -280,28 +280,28 @@ def route(
 
 
 def _memory(options: MemoryOptions) -> None:
-    """Show what agents remember across conversations, or forget some of it."""
+    """What agents remember across conversations; forget some of it."""
     from xclaw.cli.memory import show_memory
 
     _end(lambda: show_memory(options), _report(options.as_json))
 
 
 def _worktrees(options: WorktreesOptions) -> None:
-    """List private trees of your projects, or show, publish or remove one."""
+    """Private trees of your projects: list, show, publish, remove."""
     from xclaw.cli.worktrees import worktrees
 
     _end(lambda: worktrees(options), _report(options.as_json))
 
 
 def _scratchpad(options: ScratchpadOptions) -> None:
-    """Show what the agents of a conversation share outside their context windows."""
+    """Show what the agents of a conversation share. It is outside their context windows."""
     from xclaw.cli.scratchpad import show_scratchpad
 
     _end(lambda: show_scratchpad(options), _report(options.as_json))
 
 
 def _kb(options: KnowledgeOptions) -> None:
-    """The knowledge base: documents (text, Markdown, HTML, PDF) that agents can search."""
+    """The knowledge base: documents that agents can search. Text, Markdown, HTML and PDF."""
     from xclaw.cli.kb import work_on_knowledge
 
     _end(lambda: work_on_knowledge(options), _report(options.as_json))
@@ -315,7 +315,7 @@ app.command("kb")(takes(KnowledgeOptions, _kb))
 
 @app.command()
 def doctor(workspace: WorkspaceDir = None, as_json: AsJson = False) -> None:
-    """Check whether everything that is needed works, without spending anything."""
+    """Check whether everything that is needed works. Nothing is spent."""
     from xclaw.cli.doctor import check
 
     _end(lambda: check(workspace, as_json=as_json), _report(as_json))

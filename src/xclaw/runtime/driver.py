@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import cast
 
 from xclaw.contracts.agents import Isolation
-from xclaw.contracts.errors import JournalError, SandboxLost, ToolFailed, UsageError
+from xclaw.contracts.errors import JournalError, ToolFailed, UsageError
 from xclaw.contracts.events import ChildSpawned, NotificationQueued, RunEnded, RunResumed
 from xclaw.contracts.results import Result
 from xclaw.contracts.spawn import Birth, Child
@@ -143,8 +143,7 @@ class Driver:
             if (broken := _journal_failure(failure)) is not None:  # no fault of the run's
                 return Ending("interrupted", _so_far(live), f"the journal failed: {broken}")
             if (lost := lost_sandbox(failure)) is not None:
-                reason = f"its sandbox is gone: {lost}" if isinstance(lost, SandboxLost) else str(lost)
-                return Ending("error", _so_far(live), reason)
+                return Ending("error", _so_far(live), str(lost))
             if isinstance(failure, ToolFailed | UsageError):  # no tree of the project
                 return Ending("error", _so_far(live), str(failure))
             logger.exception("run %s failed", node.run_id)

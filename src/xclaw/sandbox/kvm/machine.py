@@ -154,7 +154,7 @@ class VirtualMachine:
     ) -> JobEnd | Failed:
         """One job, killed at the time-out and when cancelled. Raises `SandboxLost`."""
         if self._gone.is_set():
-            raise SandboxLost(f"the sandbox is gone: {self.why_lost()}")
+            raise SandboxLost(f"The sandbox is gone: {self.why_lost()}")
         self._number += 1
         job = _Job(self._number, BoundedOutput(output, limit), self._loop.create_future(), asyncio.Event())
         self._job = job
@@ -243,7 +243,7 @@ class VirtualMachine:
     async def _ask(self, order: Mapping[str, object]) -> Mapping[str, object]:
         """Raises `SandboxLost`."""
         if self._gone.is_set():
-            raise SandboxLost(f"the sandbox is gone: {self.why_lost()}")
+            raise SandboxLost(f"The sandbox is gone: {self.why_lost()}")
         answer: asyncio.Future[Mapping[str, object]] = self._loop.create_future()
         self._answers.waiting.append(answer)
         self._order(order)
@@ -251,7 +251,7 @@ class VirtualMachine:
         if not answer.done():
             self._lose("its keeper does not answer")
             await self.close()
-            raise SandboxLost(f"the sandbox is gone: {self.why_lost()}")
+            raise SandboxLost(f"The sandbox is gone: {self.why_lost()}")
         return answer.result()
 
     def _order(self, order: Mapping[str, object]) -> None:
@@ -324,7 +324,7 @@ class VirtualMachine:
             return
         self._why = why
         self._gone.set()
-        lost = SandboxLost(f"the sandbox is gone: {self.why_lost()}")
+        lost = SandboxLost(f"The sandbox is gone: {self.why_lost()}")
         job = self._job
         if job is not None and not job.ended.done():
             job.ended.set_exception(lost)

@@ -43,4 +43,6 @@ def _rule(line: str, depth: int) -> _Rule | None:
         return None
     keeps = text.startswith("!")
     text = text.removeprefix("!")
+    if "//" in text:
+        return None  # no path holds that, and git takes one slash off either end at most
     return _Rule(parse_glob(text), depth, keeps, text.endswith("/")) if text.strip("/") else None

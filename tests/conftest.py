@@ -21,6 +21,8 @@ if threading.current_thread() is threading.main_thread():
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
 
+pytest_plugins = ("untested_sandboxes",)
+
 LONGEST = ("crash", "sandbox", "cli")
 """Directories whose tests take longest each: begun first, so that no process is left alone with one at the end."""
 

@@ -49,13 +49,16 @@ def emulated() -> KvmBackend:
 
 
 @asynccontextmanager
-async def started(policy: SandboxPolicy = POLICY) -> AsyncGenerator[Opened]:
-    """A machine with directories of its own."""
+async def started(
+    policy: SandboxPolicy = POLICY, backend: KvmBackend | None = None
+) -> AsyncGenerator[Opened]:
+    """A machine with directories of its own; emulated, if no backend is given."""
     with tempfile.TemporaryDirectory(prefix="xclaw-test-") as directory:
         workspace, inputs = Path(directory, "workspace"), Path(directory, "input")
         workspace.mkdir()
         inputs.mkdir()
-        sandbox = await emulated().start(SandboxSpec("0a1b2c", str(workspace), str(inputs), policy=policy))
+        spec = SandboxSpec("0a1b2c", str(workspace), str(inputs), policy=policy)
+        sandbox = await (backend or emulated()).start(spec)
         try:
             yield Opened(sandbox, workspace, inputs, _killer(sandbox))
         finally:

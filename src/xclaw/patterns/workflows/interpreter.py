@@ -121,7 +121,7 @@ async def _kill(process: Process) -> None:
         # Not process.kill(), which may reap it behind the back of the loop, which waits for it too.
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGKILL)
-    waiting = asyncio.ensure_future(process.wait())
+    waiting = asyncio.ensure_future(_gone(process))
     cancelled: asyncio.CancelledError | None = None
     while not waiting.done():
         try:
@@ -133,3 +133,13 @@ async def _kill(process: Process) -> None:
         transport.close()
     if cancelled is not None:
         raise cancelled
+
+
+async def _gone(process: Process) -> None:
+    """Once it is dead. Alone, `wait` would wait for ever for a pipe that was not read to its end, because the
+    script had said more than was wanted (asyncio up to Python 3.12)."""
+    for stream in (process.stdout, process.stderr):
+        with contextlib.suppress(OSError, RuntimeError):
+            while stream is not None and await stream.read(MAX_LINE):
+                pass
+    await process.wait()

@@ -3,6 +3,7 @@ works here; machines are measured only if their probe brings one to its ready li
 
 import asyncio
 import contextlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from xclaw.contracts.sandbox import Sandbox, SandboxBackend, SandboxCommand, San
 from xclaw.sandbox.building import backends
 from xclaw.sandbox.choosing import probed
 from xclaw.sandbox.settings import SandboxSettings
+from xclaw.settings import load_settings
 
 ROUNDS = 15
 SLOW_ROUNDS = 3
@@ -111,7 +113,8 @@ def _row(name: str, pairs: list[tuple[float, float]]) -> Row:
 
 async def measure() -> list[Row]:
     rows: list[Row] = []
-    for backend in backends(SandboxSettings()):
+    images = load_settings(cwd=Path.cwd(), env=os.environ).sandbox.image_dir
+    for backend in backends(SandboxSettings(image_dir=images)):
         try:
             rows += await measured(backend)
         except XclawError as error:

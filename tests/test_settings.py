@@ -324,8 +324,8 @@ def test_a_named_sandbox_means_full_mode(place: Place) -> None:
     assert source_of(settings, "workspace.mode") == "--sandbox"
     by_variable = place.load({"XCLAW_MODE": "full", "XCLAW_SANDBOX": "kvm"})
     assert (by_variable.workspace.mode, by_variable.sandbox.backend) == ("full", "kvm")
-    place.user('[workspace]\nmode = "full"\n[sandbox]\nnetwork = ["pypi.org"]\npool_size = 0\n')
-    assert place.load().sandbox.policy().network == ("pypi.org",)
+    place.user('[workspace]\nmode = "full"\n[sandbox]\nnetwork = ["packages.example.net"]\npool_size = 0\n')
+    assert place.load().sandbox.policy().network == ("packages.example.net",)
     assert place.load(overrides=Overrides(mode="host")).workspace.mode == "host"
 
 

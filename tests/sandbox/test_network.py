@@ -252,14 +252,16 @@ def test_headers_for_the_proxy_go_no_further() -> None:
 
 def test_entries_allow_what_they_say() -> None:
     """SPEC F3."""
-    allowed = AllowedHosts(("pypi.org", "*.example.com", "git.example.org:22", "Mixed.Example:8443"))
-    assert allowed.allows("pypi.org", 443)
+    allowed = AllowedHosts(
+        ("packages.example.net", "*.example.com", "git.example.org:22", "Mixed.Example:8443")
+    )
+    assert allowed.allows("packages.example.net", 443)
     assert allowed.allows("PyPI.org.", 80)
     assert allowed.allows("a.b.example.com", 443)
     assert allowed.allows("git.example.org", 22)
     assert allowed.allows("mixed.example", 8443)
-    for host, port in (("pypi.org", 22), ("example.com", 443), ("evilexample.com", 443), ("git.example.org", 443),
-                       ("pypi.org.evil.example", 443), ("", 443), ("mixed.example", 443)):  # fmt: skip
+    for host, port in (("packages.example.net", 22), ("example.com", 443), ("evilexample.com", 443), ("git.example.org", 443),
+                       ("packages.example.net.evil.example", 443), ("", 443), ("mixed.example", 443)):  # fmt: skip
         assert not allowed.allows(host, port), host
 
 

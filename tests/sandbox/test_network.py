@@ -256,7 +256,7 @@ def test_entries_allow_what_they_say() -> None:
         ("packages.example.net", "*.example.com", "git.example.org:22", "Mixed.Example:8443")
     )
     assert allowed.allows("packages.example.net", 443)
-    assert allowed.allows("PyPI.org.", 80)
+    assert allowed.allows("Packages.Example.NET.", 80)
     assert allowed.allows("a.b.example.com", 443)
     assert allowed.allows("git.example.org", 22)
     assert allowed.allows("mixed.example", 8443)

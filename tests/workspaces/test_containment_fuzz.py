@@ -111,9 +111,9 @@ def careless(scene: Scene) -> dict[str, Use]:
 
     def read(path: str) -> list[str]:
         found = home / path
-        if not found.resolve().is_relative_to(home):
-            raise ToolFailed("outside")
         try:
+            if not found.resolve().is_relative_to(home):
+                raise ToolFailed("outside")
             return [found.read_text()]
         except OSError as error:
             raise ToolFailed("could not be read") from error

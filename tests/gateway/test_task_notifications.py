@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from test_gateway import at_work, say, until_reply, user_texts
+from test_gateway import at_the_door, at_work, limited, say, until_reply, user_texts
 
 from xclaw.app import GatewayApp
 from xclaw.contracts.channels import Accepted, Failed, Reply, Wishes
@@ -49,11 +49,9 @@ def test_it_is_read_by_the_run_that_goes_on_and_never_as_the_user(tmp_path: Path
 
 def test_where_nothing_runs_it_begins_nothing(tmp_path: Path) -> None:
     async def body(opened: GatewayApp, provider: FakeProvider) -> None:
-        async with opened.gateway.watch("s") as watch:  # who comes later is not told of what was dropped
-            accepted = await tell(opened, TOLD)
-            failed = await anext(watch)
+        accepted = await tell(opened, TOLD)
+        failed = (await until_reply(opened, accepted))[-1]
         assert isinstance(failed, Failed)
-        assert failed.request == accepted.message_id
         assert "none does in this session" in failed.text
         assert provider.requests == []
 
@@ -68,3 +66,26 @@ def test_what_is_none_is_refused_at_the_door(tmp_path: Path, content: str) -> No
         assert provider.requests == []
 
     at_work(tmp_path, body)
+
+
+def test_who_watches_from_where_a_message_was_accepted_is_told_that_it_was_given_up(tmp_path: Path) -> None:
+    """A4: also after a restart; whoever begins later is not."""
+
+    async def failures(opened: GatewayApp, after: int | None) -> list[str]:
+        async with opened.gateway.watch("s", after) as watch:
+            said = await say(opened, "hello")
+            seen = [item async for item in limited(watch, 1 if after is None else 2)]
+        assert seen[-1].request == said.message_id
+        return [item.request for item in seen if isinstance(item, Failed)]
+
+    async def main() -> None:
+        async with asyncio.timeout(20), FakeProvider() as provider:
+            provider.answer_with(lambda _body: Text("yes"))
+            async with at_the_door(tmp_path, provider) as opened:
+                accepted = await tell(opened, TOLD)
+                assert isinstance((await until_reply(opened, accepted))[-1], Failed)
+            async with at_the_door(tmp_path, provider) as opened:
+                assert await failures(opened, accepted.after) == [accepted.message_id]
+                assert await failures(opened, None) == []
+
+    asyncio.run(main())

@@ -81,6 +81,11 @@ class SessionStore(Protocol):
         """Give up a pending message; false when it was taken or dropped already."""
         ...
 
+    async def dropped(self, conversation: str, after_id: int) -> list[Inbound]:
+        """Those that were given up when the journal's newest id was `after_id` or higher, in the order they
+        were accepted."""
+        ...
+
     async def open_session(self, row: SessionRow) -> SessionRow:
         """The session of that id: made if it is new, else its `used_at` set; its other fields stay."""
         ...

@@ -28,6 +28,11 @@ Begin = Callable[[Inbound], Awaitable[RunHandle]]
 """Routes a message and starts its run. Raises `UsageError` for one that can never be answered."""
 
 
+def given_up(inbound: Inbound, name: str, reason: str) -> Failed:
+    """What is said of a message that has no answer to whoever watches the conversation of that name."""
+    return Failed(inbound.message.id, name, "refused", reason)
+
+
 class Conversation:
     """What waits and what runs. The store has what waits, too: this is its order in memory."""
 
@@ -120,7 +125,7 @@ class Conversation:
             self._waiting.remove(inbound)
         if not await self._store.drop(inbound.message.id, reason):
             return False
-        self.feed.fail(Failed(inbound.message.id, self.feed.name, "refused", reason))
+        self.feed.fail(given_up(inbound, self.feed.name, reason))
         return True
 
     async def stop(self) -> None:

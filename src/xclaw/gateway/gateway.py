@@ -20,7 +20,7 @@ from xclaw.contracts.ids import new_session_id
 from xclaw.contracts.journal import RunRow
 from xclaw.contracts.messages import Message
 from xclaw.contracts.sessions import OWNER, Inbound
-from xclaw.gateway.conversations import Conversation
+from xclaw.gateway.conversations import Conversation, given_up
 from xclaw.gateway.feeds import Feed
 from xclaw.gateway.names import conversation_key
 from xclaw.gateway.outlets import Outlet
@@ -153,14 +153,17 @@ class Gateway:
         """As `Door.watch`."""
         key = conversation_key(session_id, user)
         newest = await self.sessions.last_id()
-        after = newest if after is None else min(max(after, 0), newest)
+        start = newest if after is None else min(max(after, 0), newest)
         feed = self._feed(key, session_id)
-        outlet = Outlet(feed, lambda last, limit: self._read_on(key, feed, last, limit), after, self._limit)
+        outlet = Outlet(feed, lambda last, limit: self._read_on(key, feed, last, limit), start, self._limit)
         conversation = self._conversations.get(key)
         outlet.running = conversation.running if conversation else ()
         if self._closing:
             outlet.close()
         try:
+            if after is not None:
+                missed = await self.sessions.dropped(key, start)
+                outlet.missed([given_up(each, session_id, each.dropped) for each in missed])
             yield outlet
         finally:
             outlet.leave()

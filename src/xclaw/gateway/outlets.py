@@ -6,7 +6,7 @@ for it; streamed text that it has not fetched is one piece by then.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Self
 
 from xclaw.contracts.channels import Failed, Outgoing
@@ -83,6 +83,13 @@ class Outlet:
     def failed(self, failed: Failed) -> None:
         if not self._closed:
             self._put(failed, ENTRY_BYTES + len(failed.text))
+
+    def missed(self, failures: Sequence[Failed]) -> None:
+        """Those of before the watch began, also of the moment in which it did."""
+        known = {item.request for item in self._queue if isinstance(item, Failed)}
+        for failed in failures[-PAGE:]:
+            if failed.request not in known:
+                self.failed(failed)
 
     def close(self) -> None:
         """End the iteration once what is queued has been handed out; nothing comes after that."""

@@ -24,7 +24,10 @@ _ACCEPT = """
         user, client_id, manner, wishes)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
-_DROP = "UPDATE inbound SET dropped = ? WHERE message = ? AND run = '' AND dropped = ''"
+_DROP = """
+    UPDATE inbound SET dropped = ?, dropped_after = (SELECT coalesce(max(id), 0) FROM events)
+    WHERE message = ? AND run = '' AND dropped = ''
+"""
 _COLUMNS = "session, conversation, user, name, role, title, channel, created_at, used_at"
 _OPEN = f"""
     INSERT INTO sessions ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -73,6 +76,10 @@ class SqliteSessions:
     async def drop(self, message_id: str, reason: str) -> bool:
         values = (well_formed(reason) or "for no reason given", well_formed(message_id))
         return await self._writer.finish(_changing(_DROP, values))
+
+    async def dropped(self, conversation: str, after_id: int) -> list[Inbound]:
+        where = {"conversation = ?": conversation, "dropped <> ''": None, "dropped_after >= ?": str(after_id)}
+        return await self._reader.call(lambda connection: inbound_where(connection, where))
 
     async def open_session(self, row: SessionRow) -> SessionRow:
         """As `SessionStore.open_session`. Times that are 0 are the time of the call."""

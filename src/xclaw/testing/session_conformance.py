@@ -157,6 +157,22 @@ async def check_a_pending_message_is_dropped_once(open_journal: OpenJournal) -> 
         _same(await store.pending(), [], "what is pending")
 
 
+async def check_dropped_messages_are_found_by_where_the_journal_was(open_journal: OpenJournal) -> None:
+    async with _opened(open_journal) as journal:
+        store = journal.sessions
+        for name in ("m1", "m2", "m3"):
+            await store.accept(inbound(name))
+        await store.drop("m2", "too late")
+        await answer(journal, "r1", "talk", "m1")
+        newest = await store.last_id()
+        await store.drop("m3", "stop")
+        key = (await _found(store, "m2")).message.session_id
+        _same(await _ids(store.dropped(key, 0)), ["m2", "m3"], "what was dropped since the beginning")
+        _same(await _ids(store.dropped(key, newest)), ["m3"], "what was dropped at the end")
+        _same(await store.dropped(key, newest + 1), [], "what was dropped later than that")
+        _same(await store.dropped("another", 0), [], "what was dropped elsewhere")
+
+
 async def check_sessions_are_opened_found_and_renamed(open_journal: OpenJournal) -> None:
     """The latest used first; opening one again changes nothing but its time."""
     async with _opened(open_journal) as journal:
@@ -297,6 +313,7 @@ SESSION_CHECKS: tuple[SessionCheck, ...] = (
     check_two_processes_accept_one_message,
     check_the_run_that_names_a_message_takes_it,
     check_a_pending_message_is_dropped_once,
+    check_dropped_messages_are_found_by_where_the_journal_was,
     check_sessions_are_opened_found_and_renamed,
     check_roots_keep_sessions_up_to_date,
     check_a_conversation_is_read_from_an_id_on,

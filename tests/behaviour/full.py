@@ -12,7 +12,7 @@ from behaviour.harness import Script, Seen, ask, settings_for, write_script
 from xclaw.app import App, open_app
 from xclaw.contracts.events import RunStarted, ToolCallEnded
 from xclaw.runtime.permissions import PermissionSettings
-from xclaw.sandbox.bubblewrap.order import MARK
+from xclaw.sandbox.linux.marks import MARK
 from xclaw.settings import Settings
 
 Reply = dict[str, object]

@@ -7,7 +7,7 @@ from sandbox.limit_attacks import SLACK, held
 from xclaw.contracts.errors import ToolFailed
 from xclaw.contracts.sandbox import SandboxCommand
 from xclaw.sandbox.bubblewrap.sandbox import BubblewrapSandbox
-from xclaw.sandbox.bubblewrap.watch import FULL_BYTES
+from xclaw.sandbox.linux.watch import FULL_BYTES
 from xclaw.testing.sandbox_harness import POLICY, WAIT_S, OpenSandbox, Said, SandboxCheck, run_inside
 
 _MAPPING = """

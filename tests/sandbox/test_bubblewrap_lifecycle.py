@@ -20,9 +20,9 @@ from sandbox.opening import opener
 from xclaw.contracts.errors import SandboxLost
 from xclaw.contracts.sandbox import SandboxCommand
 from xclaw.sandbox.bubblewrap.backend import BubblewrapBackend
-from xclaw.sandbox.bubblewrap.held import descendants
-from xclaw.sandbox.bubblewrap.home import PREFIX, sweep
 from xclaw.sandbox.bubblewrap.sandbox import BubblewrapSandbox
+from xclaw.sandbox.linux.held import descendants
+from xclaw.sandbox.linux.home import PREFIX, sweep
 from xclaw.sandbox.settings import SandboxSettings
 from xclaw.testing.sandbox_harness import POLICY, Opened, run_inside
 

@@ -10,7 +10,7 @@ from sandbox.opening import BACKENDS, opener
 from xclaw.contracts.errors import SandboxUnavailable
 from xclaw.contracts.sandbox import Mount, SandboxSpec
 from xclaw.sandbox.bubblewrap.backend import BubblewrapBackend
-from xclaw.sandbox.bubblewrap.call_filter import filter_program, has_filter
+from xclaw.sandbox.linux.call_filter import filter_program, has_filter
 from xclaw.sandbox.settings import SandboxSettings
 from xclaw.testing.sandbox_harness import POLICY, run_inside
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from xclaw.sandbox.bubblewrap.control_groups import oom_kills, remove_groups
+from xclaw.sandbox.linux.control_groups import oom_kills, remove_groups
 
 
 def test_groups_are_removed_with_those_below_them(tmp_path: Path) -> None:

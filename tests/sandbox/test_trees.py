@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from xclaw.sandbox.bubblewrap.trees import (
+from xclaw.sandbox.linux.trees import (
     ENTRY_BYTES,
     Unmeasurable,
     allocated_bytes,

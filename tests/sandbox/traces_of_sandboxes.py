@@ -8,8 +8,8 @@ from pathlib import Path
 
 from xclaw.contracts.sandbox import BackendName, Probe, Sandbox, SandboxSpec
 from xclaw.sandbox.bubblewrap.backend import BubblewrapBackend
-from xclaw.sandbox.bubblewrap.order import MARK
 from xclaw.sandbox.bubblewrap.sandbox import BubblewrapSandbox
+from xclaw.sandbox.linux.marks import MARK
 from xclaw.sandbox.settings import SandboxSettings
 
 HOMES = (Path("/var/tmp"), Path("/tmp"))

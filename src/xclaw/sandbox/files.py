@@ -31,10 +31,8 @@ def absolute_inside(path: str) -> str:
     """A path as the sandbox sees it; what is relative starts in /workspace. Raises `ToolFailed`."""
     if not path.strip():
         raise ToolFailed("the path is empty")
-    try:
-        path.encode()
-    except UnicodeEncodeError as error:
-        raise ToolFailed("the path holds characters that are no text") from error
+    if not is_unicode(path):
+        raise ToolFailed("the path holds characters that are no text")
     if "\0" in path or len(path) > MAX_PATH:
         raise ToolFailed(f"the path holds NUL, or more than {MAX_PATH} characters")
     return posixpath.join(WORKSPACE, path)

@@ -62,11 +62,9 @@ def checked_command(command: SandboxCommand) -> None:
         raise ToolFailed(f"a time-out must be more than 0 seconds, not {command.timeout_s}")
     if not command.argv or not command.argv[0]:
         raise ToolFailed("there is no command")
-    try:
-        held = [word.encode() for word in command.argv]
-    except UnicodeEncodeError as error:
-        raise ToolFailed("the command holds characters that are no text") from error
-    if any(b"\0" in word for word in held):
+    if not all(map(is_unicode, command.argv)):
+        raise ToolFailed("the command holds characters that are no text")
+    if any("\0" in word for word in command.argv):
         raise ToolFailed("the command holds characters that no command can hold, such as NUL")
     absolute_inside(command.directory)
     checked(command.environment)

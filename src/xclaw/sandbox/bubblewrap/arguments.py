@@ -15,27 +15,6 @@ KEEPS_USERS: Version = (0, 8)
 INSIDE_UID = 1000
 INSIDE_NAME = "sandbox"
 SHARED_MEMORY_BYTES = 67_108_864
-FIRST = """
-ulimit -u "$1" 2>/dev/null || ulimit -p "$1"
-cd -- "$2" 2>/dev/null || { echo "c there is no directory $2" >&3; exit 1; }
-shift 2
-command -v -- "$1" >/dev/null 2>&1 || { echo "c there is no program $1" >&3; exit 127; }
-echo s >&3
-exec 4>&2 2>/dev/null
-( unset PWD OLDPWD; exec 2>&4 3>&- 4>&-; exec "$@" )
-code=$?
-left=0
-for entry in /proc/[0-9]*; do
-  [ "$entry" != /proc/1 ] || continue
-  state=
-  { read -r _; read -r _; read -r _ state _; } <"$entry/status"
-  case $state in ''|Z|X) ;; *) left=$((left + 1)) ;; esac
-done
-echo "e $left" >&3
-exit $code
-"""
-"""The first process inside: says that it is there, runs the command, counts what is left. Nothing inside can
-end it, and its end is the end of everything."""
 
 _FROM_HOST = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _COPIED = (

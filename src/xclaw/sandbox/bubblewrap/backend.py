@@ -13,10 +13,11 @@ from xclaw.contracts.errors import SandboxLost, SandboxUnavailable, ToolFailed
 from xclaw.contracts.sandbox import BackendName, Probe, Sandbox, SandboxSpec
 from xclaw.sandbox.bubblewrap import frames
 from xclaw.sandbox.bubblewrap.arguments import OLDEST, Version
-from xclaw.sandbox.bubblewrap.home import Home, make_home, sweep
-from xclaw.sandbox.bubblewrap.order import MARK, PROXY_PORT
+from xclaw.sandbox.bubblewrap.order import PROXY_PORT
 from xclaw.sandbox.bubblewrap.sandbox import BubblewrapSandbox, Keeper, end_keeper
 from xclaw.sandbox.environment import environment_inside
+from xclaw.sandbox.linux.home import Home, make_home, sweep
+from xclaw.sandbox.linux.marks import MARK
 from xclaw.sandbox.network.allowed import AllowedHosts
 from xclaw.sandbox.network.proxy import ProxyServer, serve_proxy
 from xclaw.sandbox.settings import SandboxSettings

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from xclaw.sandbox.bubblewrap import ground
-from xclaw.sandbox.bubblewrap.control_groups import ControlGroup
+from xclaw.sandbox.linux import ground
+from xclaw.sandbox.linux.control_groups import ControlGroup
 
 READ_BYTES = 65_536
 REPORT_BYTES = 4_096

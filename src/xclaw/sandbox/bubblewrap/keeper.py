@@ -13,11 +13,12 @@ import sys
 import time
 from typing import cast
 
-from xclaw.sandbox.bubblewrap import frames, ground
+from xclaw.sandbox.bubblewrap import frames
 from xclaw.sandbox.bubblewrap.commands import RunningCommand
-from xclaw.sandbox.bubblewrap.held import descendants
 from xclaw.sandbox.bubblewrap.order import Order, Place, prepare
-from xclaw.sandbox.bubblewrap.trees import empty
+from xclaw.sandbox.linux import ground
+from xclaw.sandbox.linux.held import descendants
+from xclaw.sandbox.linux.trees import empty
 from xclaw.sandbox.output import BoundedOutput
 
 _IDLE_S = 1.0

@@ -8,18 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
-from xclaw.sandbox.bubblewrap import ground
-from xclaw.sandbox.bubblewrap.arguments import FIRST, Places, Version, arguments, write_settings
-from xclaw.sandbox.bubblewrap.call_filter import filter_program, has_filter
+from xclaw.sandbox.bubblewrap.arguments import Places, Version, arguments, write_settings
 from xclaw.sandbox.bubblewrap.commands import Launch, RunningCommand
-from xclaw.sandbox.bubblewrap.control_groups import Bounds, ControlGroup, make_group
-from xclaw.sandbox.bubblewrap.trees import give, open_directory
-from xclaw.sandbox.bubblewrap.watch import FULL, Watch
+from xclaw.sandbox.linux import ground
+from xclaw.sandbox.linux.call_filter import filter_program, has_filter
+from xclaw.sandbox.linux.control_groups import Bounds, ControlGroup, make_group
+from xclaw.sandbox.linux.first import FIRST
+from xclaw.sandbox.linux.marks import GROUPS_FILE, MARK
+from xclaw.sandbox.linux.trees import give, open_directory
+from xclaw.sandbox.linux.watch import FULL, Watch
 
-MARK = "XCLAW_SANDBOX"
-"""Environment variable that tells the processes of a sandbox outside of it: its name."""
-GROUPS_FILE = "groups"
-"""In a sandbox's directory: the control groups to remove when it is gone."""
 PROXY_PORT = 3128
 _LITTLE = 65_536
 """How large a file may be that is written where there is too much already: there is room for removing only."""

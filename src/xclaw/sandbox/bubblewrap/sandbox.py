@@ -9,8 +9,8 @@ from typing import cast
 from xclaw.contracts.errors import SandboxLost, ToolFailed
 from xclaw.contracts.sandbox import BackendName, SandboxCommand, SandboxExit, SandboxPolicy
 from xclaw.sandbox.bubblewrap import frames
-from xclaw.sandbox.bubblewrap.home import Home
 from xclaw.sandbox.files import absolute_inside, get_file, put_file
+from xclaw.sandbox.linux.home import Home
 from xclaw.sandbox.network.proxy import ProxyServer
 from xclaw.sandbox.output import Output
 from xclaw.sandbox.specs import checked_command

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xclaw.contracts.sandbox import INPUT, WORKSPACE, Mount, SandboxPolicy
-from xclaw.sandbox.bubblewrap.arguments import FIRST
+from xclaw.sandbox.linux.first import FIRST
 
 LABEL = "xclaw-sandbox"
 RUNTIME = ("--runtime", "runc", "--cgroup-manager", "cgroupfs")

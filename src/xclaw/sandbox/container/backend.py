@@ -9,13 +9,6 @@ from pathlib import Path
 
 from xclaw.contracts.errors import SandboxLost, SandboxUnavailable, ToolFailed
 from xclaw.contracts.sandbox import BackendName, Probe, Sandbox, SandboxCommand, SandboxExit, SandboxSpec
-from xclaw.sandbox.bubblewrap.call_filter import filter_program
-from xclaw.sandbox.bubblewrap.control_groups import remove_groups
-from xclaw.sandbox.bubblewrap.ground import claim_uid
-from xclaw.sandbox.bubblewrap.home import Home, make_home, sweep
-from xclaw.sandbox.bubblewrap.order import GROUPS_FILE
-from xclaw.sandbox.bubblewrap.trees import Unmeasurable, give, open_directory
-from xclaw.sandbox.bubblewrap.watch import Watch
 from xclaw.sandbox.container import guard
 from xclaw.sandbox.container.arguments import LABEL, USERS, Container, run_arguments
 from xclaw.sandbox.container.command import ContainerCommand, Started
@@ -24,6 +17,13 @@ from xclaw.sandbox.container.podman import Podman, find_podman
 from xclaw.sandbox.environment import environment_inside
 from xclaw.sandbox.files import absolute_inside, get_file, put_file
 from xclaw.sandbox.kvm.image import check_image, find_image, unpacked_root
+from xclaw.sandbox.linux.call_filter import filter_program
+from xclaw.sandbox.linux.control_groups import remove_groups
+from xclaw.sandbox.linux.ground import claim_uid
+from xclaw.sandbox.linux.home import Home, make_home, sweep
+from xclaw.sandbox.linux.marks import GROUPS_FILE
+from xclaw.sandbox.linux.trees import Unmeasurable, give, open_directory
+from xclaw.sandbox.linux.watch import Watch
 from xclaw.sandbox.output import Output
 from xclaw.sandbox.settings import SandboxSettings
 from xclaw.sandbox.specs import checked_command, checked_spec, refuse_network

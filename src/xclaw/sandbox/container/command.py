@@ -10,11 +10,11 @@ from typing import Literal
 
 from xclaw.contracts.errors import ToolFailed
 from xclaw.contracts.sandbox import SandboxExit
-from xclaw.sandbox.bubblewrap.trees import Unmeasurable
-from xclaw.sandbox.bubblewrap.watch import FULL, Watch
 from xclaw.sandbox.container.groups import memory_kills, processes
 from xclaw.sandbox.container.guard import end_containers
 from xclaw.sandbox.container.podman import Podman
+from xclaw.sandbox.linux.trees import Unmeasurable
+from xclaw.sandbox.linux.watch import FULL, Watch
 from xclaw.sandbox.output import BoundedOutput, Output
 
 BEGIN_S = 20.0

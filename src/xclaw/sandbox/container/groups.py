@@ -2,7 +2,7 @@
 
 import contextlib
 
-from xclaw.sandbox.bubblewrap.control_groups import ROOT, oom_kills
+from xclaw.sandbox.linux.control_groups import ROOT, oom_kills
 
 
 def memory_kills(name: str) -> int:

@@ -16,12 +16,12 @@ from collections import deque
 from collections.abc import Mapping
 from typing import NoReturn, cast
 
-from xclaw.sandbox.bubblewrap import ground
-from xclaw.sandbox.bubblewrap.held import descendants
-from xclaw.sandbox.bubblewrap.trees import Unmeasurable, give
-from xclaw.sandbox.bubblewrap.watch import Watch
 from xclaw.sandbox.kvm.command_line import Machine, Share, command_line
 from xclaw.sandbox.kvm.view import IMAGE, READABLE, WRITABLE, View
+from xclaw.sandbox.linux import ground
+from xclaw.sandbox.linux.held import descendants
+from xclaw.sandbox.linux.trees import Unmeasurable, give
+from xclaw.sandbox.linux.watch import Watch
 
 CONSOLE_BYTES = 4_096
 """How much of what the machine said last is kept."""

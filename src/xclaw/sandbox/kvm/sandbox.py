@@ -16,11 +16,11 @@ from xclaw.contracts.sandbox import (
     SandboxPolicy,
     SandboxSpec,
 )
-from xclaw.sandbox.bubblewrap.call_filter import filter_program
 from xclaw.sandbox.environment import environment_inside
 from xclaw.sandbox.files import absolute_inside, get_file, put_file
 from xclaw.sandbox.kvm.guest_line import Failed
 from xclaw.sandbox.kvm.machine import JobEnd, VirtualMachine
+from xclaw.sandbox.linux.call_filter import filter_program
 from xclaw.sandbox.output import Output
 from xclaw.sandbox.specs import checked_command, checked_spec
 

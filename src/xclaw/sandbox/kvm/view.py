@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from xclaw.sandbox.bubblewrap.trees import open_directory
+from xclaw.sandbox.linux.trees import open_directory
 
 PLACE = "/tmp"
 """Where everything is bound to. It hides the host's."""

@@ -16,9 +16,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from xclaw.sandbox.bubblewrap.control_groups import remove_groups
-from xclaw.sandbox.bubblewrap.order import GROUPS_FILE, MARK
-from xclaw.sandbox.bubblewrap.trees import empty, open_directory
+from xclaw.sandbox.linux.control_groups import remove_groups
+from xclaw.sandbox.linux.marks import GROUPS_FILE, MARK
+from xclaw.sandbox.linux.trees import empty, open_directory
 
 PREFIX = "xclaw-sandbox-"
 _OURS = re.compile(re.escape(PREFIX) + "[0-9a-f]{16}")

@@ -13,14 +13,14 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from xclaw.sandbox.bubblewrap.held import (
+from xclaw.sandbox.linux.held import (
     is_hiding,
     living,
     resident_bytes,
     share_bytes,
     unnamed_bytes,
 )
-from xclaw.sandbox.bubblewrap.trees import Unmeasurable, allocated_bytes
+from xclaw.sandbox.linux.trees import Unmeasurable, allocated_bytes
 
 SHORTEST_S = 0.05
 SHARE = 10

@@ -7,7 +7,7 @@ namespaces, what makes files that give their user's rights to others, and what n
 import struct
 from collections.abc import Sequence
 
-from xclaw.sandbox.bubblewrap import system_calls
+from xclaw.sandbox.linux import system_calls
 
 _LOAD, _EQUAL, _AT_LEAST, _BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCHITECTURE = 0, 4

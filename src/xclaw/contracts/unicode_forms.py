@@ -1,10 +1,20 @@
-"""Unicode's normal forms of text that anybody may have written, in time that grows with its length alone."""
+"""Text that anybody may have written: whether it is any, and its normal forms in time that grows with its length alone."""
 
 import unicodedata
 from typing import Literal
 
 MARKS_TOGETHER = 30
 """Combining marks that are put in order with one another. No writing has as many on one letter (UAX 15)."""
+
+
+def is_unicode(text: str) -> bool:
+    """Whether it can be written as UTF-8, and so be given to a program or to a disk: half of a character, which
+    JSON can hold, cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def normal_form(form: Literal["NFC", "NFKC"], text: str) -> str:

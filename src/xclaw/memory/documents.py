@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from xclaw.contracts.errors import UsageError
+from xclaw.contracts.unicode_forms import is_unicode
 
 Kind = Literal["text", "markdown", "html", "pdf"]
 
@@ -77,12 +78,11 @@ def candidates(top: Path, refuse: Refuse) -> Iterator[Candidate]:
 
 def stamp_of(candidate: Candidate) -> str:
     """Raises `UsageError` for what is no regular file or has a name that cannot be kept."""
+    if not is_unicode(str(candidate.path)):
+        raise UsageError("its name is not valid text; rename it")
     try:
-        str(candidate.path).encode()
         where = candidate.path if candidate.directory is None else candidate.name
         status = os.stat(where, dir_fd=candidate.directory, follow_symlinks=candidate.directory is None)
-    except UnicodeEncodeError:
-        raise UsageError("its name is not valid text; rename it") from None
     except OSError as error:
         raise UsageError(error.strerror or "cannot be read") from error
     if not stat.S_ISREG(status.st_mode):

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from xclaw.agents.names import agent_key
 from xclaw.agents.tool_names import COUNTERPARTS as AGENT_FILES
 from xclaw.contracts.permissions import RULE_CHARS, Kind, Rule, parse_rule
-from xclaw.contracts.unicode_forms import normal_form
+from xclaw.contracts.unicode_forms import is_unicode, normal_form
 from xclaw.contracts.workspaces import Workspace
 from xclaw.loop.json_blocks import encode_json
 from xclaw.runtime.shell_commands import Simple, split_command, spoken_of
@@ -201,7 +201,7 @@ def _path(call: Call) -> str:
 
 def _is_path(text: str) -> bool:
     """Whether a file could have that name: else the tool will refuse it."""
-    return 0 < len(text) <= PATH_CHARS and "\0" not in text and _is_unicode(text)
+    return 0 < len(text) <= PATH_CHARS and "\0" not in text and is_unicode(text)
 
 
 def _resolved(path: str, directory: str) -> str:
@@ -218,15 +218,6 @@ def _text(value: object) -> str:
 
 def _json(arguments: Mapping[str, object]) -> str:
     return encode_json(dict(arguments), sort_keys=True)
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether it can be written as UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _escaped(text: str) -> str:

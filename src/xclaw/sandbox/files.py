@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from xclaw.contracts.errors import ToolFailed
 from xclaw.contracts.sandbox import WORKSPACE, SandboxCommand, SandboxExit
+from xclaw.contracts.unicode_forms import is_unicode
 from xclaw.sandbox.output import Output
 
 Run = Callable[[SandboxCommand, Output, int], Awaitable[SandboxExit]]

@@ -12,6 +12,7 @@ from xclaw.contracts.sandbox import (
     SandboxPolicy,
     SandboxSpec,
 )
+from xclaw.contracts.unicode_forms import is_unicode
 from xclaw.sandbox.environment import checked
 from xclaw.sandbox.files import absolute_inside
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from xclaw.contracts.errors import ToolFailed
 from xclaw.contracts.tools import ToolContext
+from xclaw.contracts.unicode_forms import is_unicode
 from xclaw.contracts.workspaces import OpenedPath
 from xclaw.tools.functions import FunctionTool, tool
 from xclaw.tools.globs import parse_globs
@@ -97,7 +98,7 @@ def _asked(pattern: str, path: str, glob: str, query: Query, ignored: bool) -> A
         raise ToolFailed("the pattern is empty: say what to look for")
     if "\n" in pattern or "\0" in pattern or len(pattern) > _MAX_PATTERN:
         raise ToolFailed(f"the pattern must be one line of at most {_MAX_PATTERN} characters")
-    if not _is_unicode(pattern):
+    if not is_unicode(pattern):
         raise ToolFailed("the pattern is not valid text; use plain Unicode")
     globs = parse_globs(glob.strip().removeprefix("!").removeprefix("./")) if glob.strip() else ()
     return Asked(path, query, Wanted(globs, glob.strip().startswith("!"), ignored))
@@ -194,11 +195,3 @@ def _window(match: Match) -> str:
 def _cost(line: str) -> int:
     """Characters, where what takes more tokens than ASCII counts more."""
     return len(line) if line.isascii() else len(line.encode("utf-8", "replace"))
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

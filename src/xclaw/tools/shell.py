@@ -7,6 +7,7 @@ from xclaw.contracts.errors import ToolFailed
 from xclaw.contracts.permissions import Effect
 from xclaw.contracts.sandbox import SandboxCommand, SandboxExit, SandboxPolicy
 from xclaw.contracts.tools import ToolContext, ToolOutput
+from xclaw.contracts.unicode_forms import is_unicode
 from xclaw.tools.bounded_output import HeadAndTail
 from xclaw.tools.functions import FunctionTool, tool
 
@@ -43,7 +44,7 @@ def shell_tool(settings: ShellSettings) -> FunctionTool:
         wanted = settings.timeout_s if timeout_s is None else timeout_s
         if not wanted > 0:
             raise ToolFailed(f"timeout_s must be more than 0, not {wanted}")
-        if "\0" in command or any("\ud800" <= letter <= "\udfff" for letter in command):
+        if "\0" in command or not is_unicode(command):
             raise ToolFailed("the command holds characters that no command can hold, such as NUL")
         order = SandboxCommand(
             ("/bin/sh", "-c", _BASH_IF_THERE, command), min(wanted, settings.max_timeout_s)

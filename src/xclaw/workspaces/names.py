@@ -5,7 +5,7 @@ import re
 import unicodedata
 
 from xclaw.contracts.errors import ToolFailed, UsageError
-from xclaw.contracts.unicode_forms import normal_form
+from xclaw.contracts.unicode_forms import is_unicode, normal_form
 from xclaw.workspaces.settings import PathRules
 
 MAX_PATH_CHARACTERS = 4096
@@ -70,10 +70,8 @@ def split_path(path: str, rules: PathRules) -> tuple[bool, tuple[str, ...]]:
         raise ToolFailed("a path cannot hold a NUL character")
     if len(path) > MAX_PATH_CHARACTERS:
         raise ToolFailed(f"the path is too long: {len(path)} characters, at most {MAX_PATH_CHARACTERS}")
-    try:
-        path.encode()
-    except UnicodeEncodeError as error:
-        raise ToolFailed(f"the path {path[:200]!r} is not valid text; use plain Unicode") from error
+    if not is_unicode(path):
+        raise ToolFailed(f"the path {path[:200]!r} is not valid text; use plain Unicode")
     _refuse_foreign_forms(path)
     if rules == "windows":
         path = path.replace("\\", "/")

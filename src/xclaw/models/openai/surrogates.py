@@ -1,5 +1,7 @@
 """Text that JSON escapes can make but UTF-8 cannot carry."""
 
+from xclaw.contracts.unicode_forms import is_unicode
+
 
 def split_pair(text: str) -> tuple[str, str]:
     """`text` and the first half of a surrogate pair that ends it: the other half may follow."""
@@ -17,10 +19,4 @@ def sendable(text: str) -> str:
     """`text` as any server takes it: no lone surrogates, no NUL."""
     if "\0" in text:
         text = text.replace("\0", "\ufffd")
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return mended(text)
-    return text
+    return text if is_unicode(text) else mended(text)

@@ -15,6 +15,7 @@ from xclaw.contracts.models import ToolSpec
 from xclaw.contracts.plans import Check, CheckRun, Phase, Verdict
 from xclaw.contracts.tasks import Task
 from xclaw.contracts.tools import ToolContext, ToolOutput
+from xclaw.contracts.unicode_forms import is_unicode
 from xclaw.patterns.arguments import as_list, as_mapping, first_of, parsed_value, shown
 from xclaw.patterns.children import attempt
 from xclaw.patterns.coordinator.files import newest
@@ -159,7 +160,7 @@ class VerifyTool:
             command, is_copy = _without_receipt(command.strip())
             if is_copy and command in checks:
                 continue
-            if len(command) > COMMAND_CHARACTERS or "\0" in command or _is_half_encoded(command):
+            if len(command) > COMMAND_CHARACTERS or "\0" in command or not is_unicode(command):
                 raise ToolFailed(
                     f"{place} must have at most {COMMAND_CHARACTERS} characters, no NUL and no half of one"
                 )
@@ -191,11 +192,6 @@ def verdict_of(checks: Sequence[Check], runs: Sequence[CheckRun]) -> Verdict:
     if len(runs) < len(checks) or any(run.is_missing for run in ran):
         return "incomplete"
     return "passed"
-
-
-def _is_half_encoded(text: str) -> bool:
-    """It holds a lone surrogate, which no shell can be given."""
-    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _items(value: object) -> list[object]:

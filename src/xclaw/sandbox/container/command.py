@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -134,6 +135,7 @@ class ContainerCommand:
                 elif memory_kills(self._started.sandbox) > kills:
                     self._over = "memory"
                 if self._over:
+                    await asyncio.to_thread(self._kill)
                     await self._end()
                     await asyncio.wait([ended], timeout=DRAIN_S)
                     if not ended.done():
@@ -144,6 +146,12 @@ class ContainerCommand:
 
     def _look(self) -> str:
         return self._started.watch.over(processes(self._started.sandbox))
+
+    def _kill(self) -> None:
+        """Ahead of podman, which takes its time, in which a disk could fill."""
+        for process_id in processes(self._started.sandbox):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process_id, signal.SIGKILL)
 
     async def _end(self) -> None:
         await asyncio.to_thread(end_containers, self._started.podman.program, self._started.label)

@@ -193,13 +193,13 @@ def _become(launch: Launch, line: Sequence[str], given: Sequence[int], keeper: i
     for entry in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # the listing's own is gone by now
             os.set_inheritable(int(entry.name), int(entry.name) < len(high))
-    _bound("RLIMIT_CORE", 1)  # 0 would still start the program that a host may have for dumps
-    _bound("RLIMIT_FSIZE", launch.file_bytes)
-    _bound("RLIMIT_NOFILE", _OPEN_FILES)
-    _bound("RLIMIT_MSGQUEUE", 0)
-    _bound("RLIMIT_SIGPENDING", _OPEN_FILES)
+    ground.bound(resource.RLIMIT_CORE, 1)  # 0 would still start the program that a host may have for dumps
+    ground.bound(resource.RLIMIT_FSIZE, launch.file_bytes)
+    ground.bound(resource.RLIMIT_NOFILE, _OPEN_FILES)
+    ground.bound(resource.RLIMIT_MSGQUEUE, 0)
+    ground.bound(resource.RLIMIT_SIGPENDING, _OPEN_FILES)
     if launch.data_bytes is not None:
-        _bound("RLIMIT_DATA", launch.data_bytes)
+        ground.bound(resource.RLIMIT_DATA, launch.data_bytes)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("500")  # rather a command than whoever started it
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -210,11 +210,3 @@ def _become(launch: Launch, line: Sequence[str], given: Sequence[int], keeper: i
 
 def _moved(descriptor: int) -> int:
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
-
-
-def _bound(name: str, value: int) -> None:
-    number = getattr(resource, name)
-    _, hard = resource.getrlimit(number)
-    if hard != resource.RLIM_INFINITY:
-        value = min(value, hard)
-    resource.setrlimit(number, (value, value))

@@ -41,11 +41,7 @@ class Keeper:
         self._output = BoundedOutput(self._say, 0)
         self._reads_report = False
         self._reads_output = False
-        self._woken, waking = os.pipe()
-        for descriptor in (self._woken, waking):
-            os.set_blocking(descriptor, False)
-        signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        self._woken = ground.woken_by_children()
         line.setblocking(False)
 
     def run(self) -> None:

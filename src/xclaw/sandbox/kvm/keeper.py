@@ -65,11 +65,7 @@ class Keeper:
         os.close(self._view.bind(_text(order, "image"), IMAGE))
         if order["accelerator"] == "kvm" and self._uid is not None:
             self._view.lend_device("/dev/kvm", self._uid)
-        self._woken, waking = os.pipe()
-        for end in (self._woken, waking):
-            os.set_blocking(end, False)
-        signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        self._woken = ground.woken_by_children()
         self._log, log = os.pipe()
         os.set_blocking(self._log, False)
         self.qemu = self._start(order, log)
@@ -112,21 +108,13 @@ class Keeper:
         signal.signal(
             signal.SIGXFSZ, signal.SIG_IGN
         )  # a file that is too large fails the write, not the machine
-        bounds = (
-            (resource.RLIMIT_CORE, 0),
-            (resource.RLIMIT_NOFILE, _OPEN_FILES),
-            (resource.RLIMIT_FSIZE, disk_bytes),
-            (resource.RLIMIT_MEMLOCK, 0),
-        )
-        for bound, value in bounds:
-            _, hard = resource.getrlimit(bound)
-            least = value if hard == resource.RLIM_INFINITY else min(value, hard)
-            resource.setrlimit(bound, (least, least))
+        ground.bound(resource.RLIMIT_CORE, 0)
+        ground.bound(resource.RLIMIT_NOFILE, _OPEN_FILES)
+        ground.bound(resource.RLIMIT_FSIZE, disk_bytes)
+        ground.bound(resource.RLIMIT_MEMLOCK, 0)
         if self._uid is not None:
             resource.setrlimit(resource.RLIMIT_NPROC, (_TASKS, _TASKS))
-            os.setgroups([])
-            os.setresgid(self._uid, self._uid, self._uid)
-            os.setresuid(self._uid, self._uid, self._uid)
+            ground.become(self._uid)
         os.chdir("/")
         ground.die_with_parent(keeper, signal.SIGKILL)
         os.closerange(3, line)

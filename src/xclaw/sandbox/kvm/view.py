@@ -1,11 +1,11 @@
 """A keeper's own view of the file system (standard library only): QEMU reaches directories there that only
 root could reach, and that are bound into it after QEMU was started."""
 
-import ctypes
 import os
 import stat
 from pathlib import Path
 
+from xclaw.sandbox.linux import calls
 from xclaw.sandbox.linux.trees import open_directory
 
 PLACE = "/tmp"
@@ -13,9 +13,6 @@ PLACE = "/tmp"
 IMAGE = f"{PLACE}/image"
 WRITABLE = f"{PLACE}/writable"
 READABLE = f"{PLACE}/readable"
-_NEW_MOUNTS = 0x20000
-_BIND, _RECURSIVE, _PRIVATE, _NOSUID, _NODEV = 4096, 16384, 1 << 18, 2, 4
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class View:
@@ -23,11 +20,9 @@ class View:
 
     def __init__(self) -> None:
         """Raises `OSError` where this process may not have a view of its own."""
-        if _libc.unshare(_NEW_MOUNTS) != 0:
-            raise _failure("a view of the file system of its own")
-        _mount("none", "/", "", _RECURSIVE | _PRIVATE)
+        calls.own_mounts()
         self._hidden = os.open(PLACE, os.O_PATH | os.O_CLOEXEC)
-        _mount("tmpfs", PLACE, "tmpfs", _NOSUID | _NODEV, "size=256k,mode=0755")
+        calls.mount("tmpfs", PLACE, "tmpfs", calls.NOSUID | calls.NODEV, "size=256k,mode=0755")
         for path in (IMAGE, WRITABLE, READABLE):
             Path(path).mkdir(mode=0o755)
 
@@ -43,7 +38,7 @@ class View:
         else:
             directory = open_directory(source)
         Path(target).mkdir(mode=0o755, exist_ok=True)
-        _mount(f"/proc/self/fd/{directory}", target, "", _BIND | _RECURSIVE)
+        calls.bind(directory, target)
         return directory
 
     def lend_device(self, device: str, uid: int) -> None:
@@ -54,21 +49,8 @@ class View:
         """
         place = Path(f"{PLACE}/device")
         place.mkdir(mode=0o755)
-        _mount("tmpfs", str(place), "tmpfs", _NOSUID, "size=4k,mode=0755")
+        calls.mount("tmpfs", str(place), "tmpfs", calls.NOSUID, "size=4k,mode=0755")
         node = place / Path(device).name
         os.mknod(node, 0o600 | stat.S_IFCHR, Path(device).stat().st_rdev)
         os.chown(node, uid, uid)
-        _mount(str(node), device, "", _BIND)
-
-
-def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    code = _libc.mount(
-        os.fsencode(source), os.fsencode(target), kind.encode(), ctypes.c_ulong(flags), options.encode()
-    )
-    if code != 0:
-        raise _failure(f"mount {target}")
-
-
-def _failure(what: str) -> OSError:
-    number = ctypes.get_errno()
-    return OSError(number, f"{what}: {os.strerror(number)}")
+        calls.mount(str(node), device, "", calls.BIND)

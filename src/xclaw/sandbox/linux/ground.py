@@ -7,19 +7,20 @@ commands have closed; no command inherits it.
 """
 
 import contextlib
-import ctypes
 import fcntl
 import os
+import resource
+import signal
 import socket
 import stat
 import struct
 from collections.abc import Sequence
 from pathlib import Path
 
+from xclaw.sandbox.linux import calls
+
 UIDS = 5_000
 """How many ids from the first are tried."""
-_NEW_MOUNTS, _NEW_USER, _NEW_NETWORK = 0x20000, 0x1000_0000, 0x4000_0000
-_BIND, _RECURSIVE, _PRIVATE, _NOSUID, _NODEV = 4096, 16384, 1 << 18, 2, 4
 _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_PDEATHSIG = 4, 36, 1
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _UP = 0x8913, 0x8914, 1
 _PLACE = "/tmp"
@@ -33,23 +34,26 @@ _BOUNDS = {
 }
 """Of what a user has a number of: what a sandbox used up the user outside would not have any more."""
 
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def control_process(option: int, value: int) -> None:
-    """prctl(2). Raises `OSError`."""
-    _checked(_libc.prctl(option, value, 0, 0, 0), "prctl")
-
 
 def adopt_orphans() -> None:
-    control_process(_PR_SET_CHILD_SUBREAPER, 1)
+    calls.control_process(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent(parent: int, number: int) -> None:
     """Get a signal when the parent ends; at once if it has already. Raises `OSError`."""
-    control_process(_PR_SET_PDEATHSIG, number)
+    calls.control_process(_PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
         os._exit(1)
+
+
+def woken_by_children() -> int:
+    """A descriptor that can be read when a child has ended. It never blocks."""
+    woken, waking = os.pipe()
+    for descriptor in (woken, waking):
+        os.set_blocking(descriptor, False)
+    signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    return woken
 
 
 def claim_uid(first: int) -> tuple[int, socket.socket]:
@@ -92,10 +96,9 @@ def own_view(sources: Sequence[str]) -> list[str]:
     Raises:
         OSError: this process may not.
     """
-    _checked(_libc.unshare(_NEW_MOUNTS), "unshare")
-    _mount("none", "/", "", _RECURSIVE | _PRIVATE)
+    calls.own_mounts()
     held = [os.open(source, os.O_PATH | os.O_CLOEXEC) for source in sources]
-    _mount("tmpfs", _PLACE, "tmpfs", _NOSUID | _NODEV, "size=64k,mode=0755")
+    calls.mount("tmpfs", _PLACE, "tmpfs", calls.NOSUID | calls.NODEV, "size=64k,mode=0755")
     places: list[str] = []
     for index, descriptor in enumerate(held):
         place = f"{_PLACE}/{index}"
@@ -103,7 +106,7 @@ def own_view(sources: Sequence[str]) -> list[str]:
             Path(place).mkdir()
         else:
             Path(place).touch()
-        _mount(f"/proc/self/fd/{descriptor}", place, "", _BIND | _RECURSIVE)
+        calls.bind(descriptor, place)
         os.close(descriptor)
         places.append(place)
     return places
@@ -116,12 +119,21 @@ def become(uid: int) -> None:
     os.setresuid(uid, uid, uid)
 
 
+def bound(limit: int, value: int) -> None:
+    """Bound this process and what it becomes by one of `resource.RLIMIT_*`, or by less where less is allowed."""
+    _, hard = resource.getrlimit(limit)
+    least = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(limit, (least, least))
+
+
 def own_users(*, network: bool) -> bool:
     """Enter a user namespace, and a network namespace if asked, as the same user with the rights of its owner.
     False where that is not allowed."""
     uid, gid = os.getuid(), os.getgid()
-    control_process(_PR_SET_DUMPABLE, 1)  # who has changed its id may not write its own maps otherwise
-    if _libc.unshare(_NEW_USER | (_NEW_NETWORK if network else 0)) != 0:
+    calls.control_process(_PR_SET_DUMPABLE, 1)  # who has changed its id may not write its own maps otherwise
+    try:
+        calls.unshare(calls.NEW_USER | (calls.NEW_NETWORK if network else 0), "users of its own")
+    except OSError:
         return False
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
@@ -143,16 +155,3 @@ def listen_inside(port: int) -> socket.socket:
     listening.bind(("127.0.0.1", port))
     listening.listen(64)
     return listening
-
-
-def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    code = _libc.mount(
-        source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), options.encode()
-    )
-    _checked(code, f"mount {target}")
-
-
-def _checked(code: int, what: str) -> None:
-    if code != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")

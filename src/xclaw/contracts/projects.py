@@ -80,14 +80,6 @@ class ProjectMerged:
 class ProjectPort(Protocol):
     """What one run may do with the user's project."""
 
-    @property
-    def project(self) -> Project: ...
-
-    @property
-    def branch(self) -> str:
-        """The run's own; empty for one that only reads."""
-        ...
-
     async def commit(self, message: str) -> Commit | None:
         """Take in what has changed in the run's own tree; None when nothing has. Raises `ToolFailed`."""
         ...
@@ -124,10 +116,6 @@ class Worktree(Protocol):
         """Take in what has changed; None when nothing has. Raises `ToolFailed`, with nothing lost, for what
         cannot be committed, such as a repository inside the tree. `last`: leave that in the tree, say so in
         the notes, and take in the rest."""
-        ...
-
-    def commits(self) -> list[Commit]:
-        """Its own, oldest first."""
         ...
 
     def patch(self) -> bytes:
@@ -194,10 +182,6 @@ class Projects(Protocol):
 
     def patch(self, project: Project, branch: str) -> bytes:
         """All that a branch changed since the snapshot, as `git apply` takes it."""
-        ...
-
-    def log(self, project: Project, branch: str) -> list[Commit]:
-        """The commits of a branch since the snapshot, oldest first; at most 1,000."""
         ...
 
     def publish(self, project: Project, branch: str, name: str = "") -> str:

@@ -16,7 +16,7 @@ from typing import TypeVar
 from xclaw.contracts.artifacts import Pointer
 from xclaw.contracts.errors import ToolFailed, UsageError
 from xclaw.contracts.events import ArtifactDelivered, RunStarted
-from xclaw.contracts.projects import Commit, Conflict, Merged, Project, ProjectMerged, Projects, Worktree
+from xclaw.contracts.projects import Commit, Conflict, Merged, ProjectMerged, Projects, Worktree
 from xclaw.contracts.results import SUCCESSFUL, Outcome, Result
 from xclaw.contracts.sandbox import PROJECT, Mount
 from xclaw.contracts.workspaces import Workspace
@@ -82,20 +82,16 @@ class RunProject:
         self._log = log
         self._workspace = workspace
         self._tree: Worktree | None = None
-        self.project: Project = started.project
+        self._project = started.project
         if not works_in_tree(started):
-            workspace.show(projects.place(self.project, begins_at(started)), PROJECT)
-
-    @property
-    def branch(self) -> str:
-        return self._tree.branch if self._tree else ""
+            workspace.show(projects.place(self._project, begins_at(started)), PROJECT)
 
     @property
     def mounts(self) -> tuple[Mount, ...]:
         """What a sandbox of the run has beside the run's own directories."""
         if works_in_tree(self._started):
             return ()
-        return (Mount(self._projects.place(self.project, begins_at(self._started)), PROJECT),)
+        return (Mount(self._projects.place(self._project, begins_at(self._started)), PROJECT),)
 
     async def prepare(self) -> None:
         """Lay out what the run sees, if it is not there yet. Raises `UsageError`, `ToolFailed`, `OSError`."""
@@ -104,13 +100,13 @@ class RunProject:
     def _prepare(self) -> None:
         begin = begins_at(self._started)
         if not works_in_tree(self._started):
-            self._projects.snapshot(self.project, begin)
+            self._projects.snapshot(self._project, begin)
             return
         self._workspace.prepare()
         if self._started.worktree:
             self._made_tree().prepare()
         else:
-            self._projects.copy(self.project, begin, self._directory)
+            self._projects.copy(self._project, begin, self._directory)
 
     @property
     def _directory(self) -> str:
@@ -120,7 +116,7 @@ class RunProject:
         if self._tree is None:
             begin = begins_at(self._started)
             self._tree = self._projects.worktree(
-                self.project, self._run_id, self._task_id, self._directory, begin
+                self._project, self._run_id, self._task_id, self._directory, begin
             )
         return self._tree
 
@@ -147,12 +143,12 @@ class RunProject:
         return await asyncio.to_thread(self._merge, branches, onto, resolved, name)
 
     def _merge(self, branches: tuple[str, ...], onto: str, resolved: tuple[str, ...], name: str) -> Merged:
-        own = self._projects.branch_for(self.project, self._run_id, self._task_id)
+        own = self._projects.branch_for(self._project, self._run_id, self._task_id)
         if name:
             own = f"{own}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
         elif self._started.worktree:
             own = f"{own}-merged"
-        return self._projects.merge(self.project, branches, own, onto, resolved)
+        return self._projects.merge(self._project, branches, own, onto, resolved)
 
     async def finish(self, message: str, *, is_root: bool) -> Handed:
         """At the end of the run: commit what lies in its tree, put its workers' branches together, and hand the
@@ -210,16 +206,17 @@ class RunProject:
     def _patch_of(self, branch: str, own: str, *, is_root: bool) -> bytes:
         if own and not is_root:
             return self._made_tree().patch()
-        return self._projects.patch(self.project, branch)
+        return self._projects.patch(self._project, branch)
 
     def _publish(self, end: _End) -> str:
         name = (
-            self._try(end, lambda: self._projects.branch_for(self.project, self._run_id, self._task_id)) or ""
+            self._try(end, lambda: self._projects.branch_for(self._project, self._run_id, self._task_id))
+            or ""
         )
-        published = self._try(end, lambda: self._projects.publish(self.project, end.branch, name)) or ""
+        published = self._try(end, lambda: self._projects.publish(self._project, end.branch, name)) or ""
         for conflict in end.whole.conflicts if end.whole else ():
             alone = conflict.branch
-            self._try(end, lambda alone=alone: self._projects.publish(self.project, alone))
+            self._try(end, lambda alone=alone: self._projects.publish(self._project, alone))
         return published
 
     def _delivered(self, patch: bytes, state: RunState, end: _End) -> Pointer | None:

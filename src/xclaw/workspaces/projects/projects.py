@@ -130,6 +130,7 @@ class LocalProjects:
         return patch(shadow, project.base, shadow.known(branch))
 
     def log(self, project: Project, branch: str) -> list[Commit]:
+        """The commits of a branch since the snapshot, oldest first; at most 1,000."""
         shadow = self._shadow(project.directory)
         return log(shadow, branch, project.base, shadow.known(branch))
 

@@ -106,15 +106,8 @@ class Shadow:
             found[os.fsdecode(path)] = (mode, object_id)
         return found
 
-    def set_ref(self, ref: str, commit: str, old: str = "") -> None:
-        """Only if it is `old` still; not there, if that is empty."""
-        self.git("update-ref", ref, commit, old or "0" * 40)
-
     def point(self, ref: str, commit: str) -> None:
         self.git("update-ref", ref, commit)
-
-    def drop_ref(self, ref: str) -> None:
-        self.git("update-ref", "-d", ref)
 
     def is_ancestor(self, older: str, newer: str) -> bool:
         return self.git.ended("merge-base", "--is-ancestor", older, newer)[0] == 0
@@ -172,7 +165,6 @@ class Writing:
         self._known = set(known)
         self._stream: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         self._digest = hashlib.sha256()
-        self.paths: set[str] = set()
         self.size = 0
 
     def add(self, found: Found) -> None:
@@ -180,7 +172,6 @@ class Writing:
         self._digest.update(
             b"%s %s %s\0" % (found.mode.encode(), object_id.encode(), os.fsencode(found.path))
         )
-        self.paths.add(found.path)
         self.size += len(found.content)
         if object_id in self._known:
             self.keep(found.path, found.mode, object_id)

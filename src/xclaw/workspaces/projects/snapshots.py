@@ -74,13 +74,6 @@ def notes_of(left_out: Iterable[LeftOut]) -> tuple[str, ...]:
     return tuple(f"left out ({why}): {shown_names(paths)}" for why, paths in by_reason.items())
 
 
-def is_dirty(shadow: Shadow, checkout: Checkout, head: str, listing: Listing, taken: Taken) -> bool:
-    """The snapshot is not what was committed."""
-    if not head:
-        return bool(taken.files)
-    return bool(changes_since(committed(shadow, checkout, head), listing, taken))
-
-
 def committed(shadow: Shadow, checkout: Checkout, head: str) -> dict[str, tuple[str, str]] | None:
     """The files of the user's commit, read with git's own reader from their objects; None where it fails."""
     code, said, _ = shadow.git.ended(
@@ -97,12 +90,10 @@ def committed(shadow: Shadow, checkout: Checkout, head: str) -> dict[str, tuple[
 
 
 def changes_since(
-    before: Mapping[str, tuple[str, str]] | None, listing: Listing, taken: Taken
+    before: Mapping[str, tuple[str, str]], listing: Listing, taken: Taken
 ) -> dict[str, tuple[str, str] | None]:
     """What the user has not committed, by path; None for what is gone. A file that is as in the index counts as
     that, whatever a filter would make of it, and what the snapshot leaves out does not count."""
-    if before is None:
-        return {}
     out = {each.path for each in taken.left_out}
     changes: dict[str, tuple[str, str] | None] = {}
     for path, entry in taken.files.items():

@@ -27,7 +27,6 @@ _NEW_PREFIX = ".xclaw-tmp-"
 class _Look:
     """How a tree differs from the tip of its branch."""
 
-    files: Mapping[str, tuple[str, str]]
     changed: tuple[str, ...]
     left_out: tuple[LeftOut, ...]
     repositories: tuple[str, ...]
@@ -77,6 +76,7 @@ class PrivateTree:
             return Commit(commit, self.branch, message, look.changed[:MAX_FILES_NAMED], notes)
 
     def commits(self) -> list[Commit]:
+        """Its own, oldest first."""
         return log(self._shadow, self.branch, self._record.start, self.tip)
 
     def patch(self, limit: int = MAX_PATCH) -> bytes:
@@ -135,7 +135,7 @@ class PrivateTree:
                     "the tree has more files or bytes than a project may; remove what is generated"
                 )
         changed = sorted(path for path in {*before, *files} if before.get(path) != files.get(path))
-        return _Look(files, tuple(changed), tuple(left_out), tuple(repositories))
+        return _Look(tuple(changed), tuple(left_out), tuple(repositories))
 
     def _found(self, tree: Tree, path: str, before: Mapping[str, tuple[str, str]]) -> Found | LeftOut | None:
         if path.endswith("/"):

@@ -11,6 +11,7 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 
 import msgspec
 
+from xclaw.contracts.cancellation import finished
 from xclaw.contracts.errors import ToolFailed
 from xclaw.tools.web_http import Fetched
 
@@ -109,12 +110,5 @@ async def _end(process: Process) -> None:
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGKILL)
-    waiting = asyncio.ensure_future(process.wait())
-    cancelled: asyncio.CancelledError | None = None
-    while not waiting.done():
-        try:
-            await asyncio.shield(waiting)
-        except asyncio.CancelledError as cancel:
-            cancelled = cancel
-    if cancelled is not None:
-        raise cancelled
+    # Alone, `wait` would wait for ever for what was said and not read (asyncio up to Python 3.12).
+    await finished(process.communicate())

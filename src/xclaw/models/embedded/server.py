@@ -204,7 +204,8 @@ class EmbeddedServer:
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-            await process.wait()
+            # Alone, `wait` would wait for ever for what was said and not read (asyncio up to Python 3.12).
+            await process.communicate()
 
     def _log_path(self) -> Path:
         return self._directory / f"server-{self._fingerprint()}.log"

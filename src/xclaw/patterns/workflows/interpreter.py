@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from xclaw.contracts.cancellation import finished
 from xclaw.contracts.errors import ToolFailed
 from xclaw.patterns.workflows.settings import WorkflowSettings
 
@@ -121,25 +122,5 @@ async def _kill(process: Process) -> None:
         # Not process.kill(), which may reap it behind the back of the loop, which waits for it too.
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGKILL)
-    waiting = asyncio.ensure_future(_gone(process))
-    cancelled: asyncio.CancelledError | None = None
-    while not waiting.done():
-        try:
-            await asyncio.shield(waiting)
-        except asyncio.CancelledError as cancel:
-            cancelled = cancel
-    transport = getattr(process, "_transport", None)
-    if transport is not None:
-        transport.close()
-    if cancelled is not None:
-        raise cancelled
-
-
-async def _gone(process: Process) -> None:
-    """Once it is dead. Alone, `wait` would wait for ever for a pipe that was not read to its end, because the
-    script had said more than was wanted (asyncio up to Python 3.12)."""
-    for stream in (process.stdout, process.stderr):
-        with contextlib.suppress(OSError, RuntimeError):
-            while stream is not None and await stream.read(MAX_LINE):
-                pass
-    await process.wait()
+    # Alone, `wait` would wait for ever for what the script said and nobody read (asyncio up to Python 3.12).
+    await finished(process.communicate())

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import cast
 
 from xclaw.contracts.errors import SandboxLost, ToolFailed
-from xclaw.contracts.sandbox import BackendName, SandboxCommand, SandboxExit, SandboxPolicy
+from xclaw.contracts.sandbox import SandboxCommand, SandboxExit, SandboxPolicy
 from xclaw.sandbox.bubblewrap import frames
-from xclaw.sandbox.files import absolute_inside, get_file, put_file
+from xclaw.sandbox.commanded import CommandedSandbox
+from xclaw.sandbox.files import absolute_inside
 from xclaw.sandbox.linux.home import Home
 from xclaw.sandbox.network.proxy import ProxyServer
 from xclaw.sandbox.output import Output
-from xclaw.sandbox.specs import checked_command
 
 LATE_S = 5.0
 """How long after its time-out a command's end may be told before the keeper counts as stuck."""
@@ -30,7 +30,7 @@ class Keeper:
     writer: asyncio.StreamWriter
 
 
-class BubblewrapSandbox:
+class BubblewrapSandbox(CommandedSandbox):
     """Implements `Sandbox`. A keeper that does not answer in time is killed: then the sandbox is lost."""
 
     def __init__(
@@ -41,20 +41,15 @@ class BubblewrapSandbox:
         proxy: ProxyServer | None,
         description: frames.Fields,
     ) -> None:
+        super().__init__("bubblewrap", policy)
         self.description = description
         """What the keeper said of itself."""
         self._keeper = keeper
         self._home = home
-        self._policy = policy
         self._proxy = proxy
         self._frames = frames.Unframed()
-        self._turn = asyncio.Lock()
         self._lost = ""
         self._ending: asyncio.Task[None] | None = None
-
-    @property
-    def backend(self) -> BackendName:
-        return "bubblewrap"
 
     @property
     def pid(self) -> int:
@@ -66,20 +61,12 @@ class BubblewrapSandbox:
         """Its directory on the host, which is gone when it is."""
         return self._home.path
 
-    async def exec(self, command: SandboxCommand, output: Output) -> SandboxExit:
-        return await self._run(command, output, self._policy.output_bytes)
-
-    async def put(self, path: str, content: bytes) -> None:
-        await put_file(self._run, path, content, self._policy.disk_bytes)
-
-    async def get(self, path: str, limit: int = 1_000_000) -> bytes:
-        return await get_file(self._run, path, limit)
-
     async def close(self) -> None:
         await self._end("it was closed")
 
-    async def _run(self, command: SandboxCommand, output: Output, limit: int) -> SandboxExit:
-        checked_command(command)
+    async def _run_alone(self, command: SandboxCommand, output: Output, limit: int) -> SandboxExit:
+        if self._lost:
+            raise SandboxLost(f"The sandbox is gone: {self._lost}.")
         order: frames.Fields = {
             "argv": command.argv,
             "directory": absolute_inside(command.directory),
@@ -87,12 +74,6 @@ class BubblewrapSandbox:
             "timeout_s": command.timeout_s,
             "output_bytes": limit,
         }
-        async with self._turn:
-            return await self._ran(order, command, output)
-
-    async def _ran(self, order: frames.Fields, command: SandboxCommand, output: Output) -> SandboxExit:
-        if self._lost:
-            raise SandboxLost(f"The sandbox is gone: {self._lost}.")
         self._keeper.writer.write(frames.fields_frame(frames.RUN, order, command.stdin))
         waiting = asyncio.get_running_loop().create_task(self._until_ended(output))
         try:

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from xclaw.contracts.errors import SandboxLost, SandboxUnavailable, ToolFailed
 from xclaw.contracts.sandbox import BackendName, Probe, Sandbox, SandboxCommand, SandboxExit, SandboxSpec
+from xclaw.sandbox.commanded import CommandedSandbox
 from xclaw.sandbox.container import guard
 from xclaw.sandbox.container.arguments import LABEL, USERS, Container, run_arguments
 from xclaw.sandbox.container.command import ContainerCommand, Started
 from xclaw.sandbox.container.groups import group_paths
 from xclaw.sandbox.container.podman import Podman, find_podman
 from xclaw.sandbox.environment import environment_inside
-from xclaw.sandbox.files import absolute_inside, get_file, put_file
+from xclaw.sandbox.files import absolute_inside
 from xclaw.sandbox.kvm.image import check_image, find_image, unpacked_root
 from xclaw.sandbox.linux.call_filter import filter_program
 from xclaw.sandbox.linux.control_groups import remove_groups
@@ -26,7 +27,7 @@ from xclaw.sandbox.linux.trees import Unmeasurable, give, open_directory
 from xclaw.sandbox.linux.watch import Watch
 from xclaw.sandbox.output import Output
 from xclaw.sandbox.settings import SandboxSettings
-from xclaw.sandbox.specs import checked_command, checked_spec, refuse_network
+from xclaw.sandbox.specs import checked_spec, refuse_network
 from xclaw.sandbox.trying import tried
 
 PROBE_S = 60.0
@@ -107,38 +108,25 @@ def _root(settings: SandboxSettings) -> Path:
     return unpacked_root(image)
 
 
-class ContainerSandbox:
+class ContainerSandbox(CommandedSandbox):
     """Implements `Sandbox`. A guard process ends its container when xclaw is gone."""
 
     def __init__(
         self, podman: Podman, container: Container, home: Home, watch: Watch, claim: socket.socket,
         directories: list[int],
     ) -> None:  # fmt: skip
+        super().__init__("container", container.policy)
         self._podman = podman
         self._container = container
         self._home = home
         self._watch = watch
         self._claim = claim
         self._directories = directories
-        self._turn = asyncio.Lock()
         self._number = 0
         self._guard: asyncio.subprocess.Process | None = None
         self._running: asyncio.Task[SandboxExit] | None = None
         self._is_closed = False
         self._ending: asyncio.Task[None] | None = None
-
-    @property
-    def backend(self) -> BackendName:
-        return "container"
-
-    async def exec(self, command: SandboxCommand, output: Output) -> SandboxExit:
-        return await self._run(command, output, self._container.policy.output_bytes)
-
-    async def put(self, path: str, content: bytes) -> None:
-        await put_file(self._run, path, content, self._container.policy.disk_bytes)
-
-    async def get(self, path: str, limit: int = 1_000_000) -> bytes:
-        return await get_file(self._run, path, limit)
 
     async def close(self) -> None:
         self._is_closed = True
@@ -146,31 +134,27 @@ class ContainerSandbox:
             self._ending = asyncio.get_running_loop().create_task(self._end())
         await asyncio.shield(self._ending)
 
-    async def _run(self, command: SandboxCommand, output: Output, limit: int) -> SandboxExit:
-        checked_command(command)
-        tail = [absolute_inside(command.directory), *command.argv]
-        environment = environment_inside(self._container.policy.environment) | dict(command.environment)
-        async with self._turn:
-            if self._is_closed:
-                raise SandboxLost("The sandbox is gone: it was closed.")
-            await self._be_guarded()
-            self._number += 1
-            words = run_arguments(self._container, self._number, command.timeout_s, list(environment.items()))
-            name = self._container.name
-            started = Started(
-                self._podman, f"{LABEL}={name}", f"{name}-{self._number}", name, [*words, *tail], self._watch
-            )
-            work = ContainerCommand(started, output, limit).run(command.stdin, command.timeout_s)
-            running = self._running = asyncio.get_running_loop().create_task(work)
-            try:
-                await asyncio.wait([running])
-            except asyncio.CancelledError:
-                running.cancel()
-                await asyncio.wait([running])
-                raise
-            if self._is_closed or running.cancelled():
-                raise SandboxLost("The sandbox is gone: it was closed.")
-            return running.result()
+    async def _run_alone(self, command: SandboxCommand, output: Output, limit: int) -> SandboxExit:
+        if self._is_closed:
+            raise SandboxLost("The sandbox is gone: it was closed.")
+        await self._be_guarded()
+        self._number += 1
+        environment = environment_inside(self._policy.environment) | dict(command.environment)
+        words = run_arguments(self._container, self._number, command.timeout_s, list(environment.items()))
+        words += [absolute_inside(command.directory), *command.argv]
+        name = self._container.name
+        started = Started(self._podman, f"{LABEL}={name}", f"{name}-{self._number}", name, words, self._watch)
+        work = ContainerCommand(started, output, limit).run(command.stdin, command.timeout_s)
+        running = self._running = asyncio.get_running_loop().create_task(work)
+        try:
+            await asyncio.wait([running])
+        except asyncio.CancelledError:
+            running.cancel()
+            await asyncio.wait([running])
+            raise
+        if self._is_closed or running.cancelled():
+            raise SandboxLost("The sandbox is gone: it was closed.")
+        return running.result()
 
     async def _be_guarded(self) -> None:
         if self._guard is not None and self._guard.returncode is None:

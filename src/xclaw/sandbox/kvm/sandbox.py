@@ -1,6 +1,5 @@
 """A virtual machine as the rest of xclaw has it: one that is warm, and one that is a run's."""
 
-import asyncio
 import base64
 import math
 import platform
@@ -16,13 +15,14 @@ from xclaw.contracts.sandbox import (
     SandboxPolicy,
     SandboxSpec,
 )
+from xclaw.sandbox.commanded import CommandedSandbox
 from xclaw.sandbox.environment import environment_inside
-from xclaw.sandbox.files import absolute_inside, get_file, put_file
+from xclaw.sandbox.files import absolute_inside
 from xclaw.sandbox.kvm.guest_line import Failed
 from xclaw.sandbox.kvm.machine import JobEnd, VirtualMachine
 from xclaw.sandbox.linux.call_filter import filter_program
 from xclaw.sandbox.output import Output
-from xclaw.sandbox.specs import checked_command, checked_spec
+from xclaw.sandbox.specs import checked_spec
 
 TMP_BYTES = 134_217_728
 """The most that /tmp can hold: it lies in the guest's memory."""
@@ -86,38 +86,22 @@ def _orders(spec: SandboxSpec) -> tuple[dict[str, object], dict[str, object]]:
     return order, guest
 
 
-class MachineSandbox:
+class MachineSandbox(CommandedSandbox):
     """Implements `Sandbox`. A machine that does not answer in time is ended: then the sandbox is lost."""
 
     def __init__(self, machine: VirtualMachine, backend: BackendName, policy: SandboxPolicy) -> None:
+        super().__init__(backend, policy)
         self.machine = machine
-        self._backend: BackendName = backend
-        self._policy = policy
-        self._turn = asyncio.Lock()
-
-    @property
-    def backend(self) -> BackendName:
-        return self._backend
 
     @property
     def pid(self) -> int:
         """Of the keeper: everything of the sandbox is below it."""
         return self.machine.keeper_pid
 
-    async def exec(self, command: SandboxCommand, output: Output) -> SandboxExit:
-        return await self._run(command, output, self._policy.output_bytes)
-
-    async def put(self, path: str, content: bytes) -> None:
-        await put_file(self._run, path, content, self._policy.disk_bytes)
-
-    async def get(self, path: str, limit: int = 1_000_000) -> bytes:
-        return await get_file(self._run, path, limit)
-
     async def close(self) -> None:
         await self.machine.close()
 
-    async def _run(self, command: SandboxCommand, output: Output, limit: int) -> SandboxExit:
-        checked_command(command)
+    async def _run_alone(self, command: SandboxCommand, output: Output, limit: int) -> SandboxExit:
         message: dict[str, object] = {
             "op": "run",
             "argv": command.argv,
@@ -125,12 +109,6 @@ class MachineSandbox:
             "environment": environment_inside(self._policy.environment) | dict(command.environment),
             "limit": limit,
         }
-        async with self._turn:
-            return await self._ran(message, output, limit, command)
-
-    async def _ran(
-        self, message: dict[str, object], output: Output, limit: int, command: SandboxCommand
-    ) -> SandboxExit:
         began = time.monotonic()
         self.machine.watch()
         end = await self.machine.run(message, output, limit, command.timeout_s, command.stdin)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from xclaw.sandbox.linux import ground
 from xclaw.sandbox.linux.control_groups import ControlGroup
+from xclaw.sandbox.linux.first import REPORT_BYTES, Report
 
 READ_BYTES = 65_536
-REPORT_BYTES = 4_096
 _DRAIN_BYTES = 1 << 20
 _FIRST_FREE = 20
 """Descriptors below are those that bubblewrap is given: the three standard ones, report, options, filter."""
@@ -47,7 +47,7 @@ class RunningCommand:
         self.status: int | None = None
         self.started_at = time.monotonic()
         self._stdin = memoryview(stdin)
-        self._said = bytearray()
+        self.reported = Report()
         self.output, output = os.pipe()
         self.report, report = os.pipe()
         reading, writing = os.pipe() if stdin else (os.open(os.devnull, os.O_RDONLY), None)
@@ -95,36 +95,13 @@ class RunningCommand:
             return None
 
     def listen(self) -> bool:
-        """Read what the first process inside reports; false at its end. A stranger can write to it, too."""
+        """Read what the first process inside reports; false at its end."""
         try:
             said = os.read(self.report, REPORT_BYTES)
         except BlockingIOError:
             return True
-        self._said += said[: REPORT_BYTES - len(self._said)]
+        self.reported.add(said)
         return bool(said)
-
-    @property
-    def began(self) -> bool:
-        return b"s" in self._lines()
-
-    @property
-    def hindrance(self) -> str:
-        """Why the command could not be started; "" if it was."""
-        for line in self._lines():
-            if line.startswith(b"c "):
-                return line[2:].decode("utf-8", "replace")[:500]
-        return ""
-
-    @property
-    def left_behind(self) -> int:
-        for line in self._lines():
-            number = line[2:]
-            if line.startswith(b"e ") and number.isdigit() and len(number) < 6:
-                return int(number)
-        return 0
-
-    def _lines(self) -> list[bytes]:
-        return bytes(self._said).split(b"\n")
 
     def kill(self) -> None:
         if self.status is None:

@@ -130,9 +130,9 @@ class Keeper:
                 {
                     "ended": self._ended or "exited",
                     "code": code if code >= 0 else 128 - code,
-                    "began": command.began,
-                    "hindrance": command.hindrance,
-                    "left_behind": command.left_behind,
+                    "began": command.reported.began,
+                    "hindrance": command.reported.hindrance,
+                    "left_behind": command.reported.left_behind,
                     "dropped_bytes": self._output.dropped,
                     "duration_s": time.monotonic() - command.started_at,
                 },

@@ -14,6 +14,7 @@ from xclaw.contracts.sandbox import SandboxExit
 from xclaw.sandbox.container.groups import memory_kills, processes
 from xclaw.sandbox.container.guard import end_containers
 from xclaw.sandbox.container.podman import Podman
+from xclaw.sandbox.linux.first import REPORT_BYTES, Report
 from xclaw.sandbox.linux.trees import Unmeasurable
 from xclaw.sandbox.linux.watch import FULL, Watch
 from xclaw.sandbox.output import BoundedOutput, Output
@@ -21,7 +22,6 @@ from xclaw.sandbox.output import BoundedOutput, Output
 BEGIN_S = 20.0
 """How long a container may take to begin, which a command's time-out does not count."""
 DRAIN_S = 5.0
-_REPORT_BYTES = 4_096
 _READ = 65_536
 _KILLED = 137
 _SHOWN = 300
@@ -50,7 +50,7 @@ class ContainerCommand:
     def __init__(self, started: Started, output: Output, limit: int) -> None:
         self._started = started
         self._output = BoundedOutput(output, limit)
-        self._said = bytearray()
+        self._report = Report()
         self._began = asyncio.Event()
         self._over: Literal["", "timeout", "memory", "disk"] = ""
         self._last = b""
@@ -164,13 +164,12 @@ class ContainerCommand:
             await process.wait()
 
     def _listen(self, report: int) -> None:
-        """A stranger can write to it, too."""
         with contextlib.suppress(BlockingIOError):
-            said = os.read(report, _REPORT_BYTES)
+            said = os.read(report, REPORT_BYTES)
             if not said:
                 asyncio.get_running_loop().remove_reader(report)
-            self._said += said[: _REPORT_BYTES - len(self._said)]
-        if any(line == b"s" or line.startswith(b"c ") for line in bytes(self._said).split(b"\n")):
+            self._report.add(said)
+        if self._report.began or self._report.hindrance:
             self._began.set()
 
     async def _read(self, process: Process) -> None:
@@ -180,18 +179,19 @@ class ContainerCommand:
             self._output.add(piece)
 
     def _exit(self, code: int, duration_s: float) -> SandboxExit:
-        lines = bytes(self._said).split(b"\n")
-        hindrance = next((line[2:] for line in lines if line.startswith(b"c ")), None)
-        if not self._over and b"s" not in lines:
-            text = self._last if hindrance is None else hindrance
-            raise ToolFailed(
-                f"the command could not be started: {text[:_SHOWN].decode('utf-8', 'replace').strip()}"
-            )
-        left = next((int(line[2:]) for line in lines if line.startswith(b"e ") and line[2:].isdigit()), 0)
+        if not self._over and not self._report.began:
+            text = self._report.hindrance or self._last.decode("utf-8", "replace")
+            raise ToolFailed(f"the command could not be started: {text[:_SHOWN].strip()}")
         ended = self._over or "exited"
         if ended == "exited" and self._settled():
             ended = "disk"
-        return SandboxExit(ended, code if ended == "exited" else None, left, self._output.dropped, duration_s)
+        return SandboxExit(
+            ended=ended,
+            code=code if ended == "exited" else None,
+            left_behind=self._report.left_behind,
+            dropped_bytes=self._output.dropped,
+            duration_s=duration_s,
+        )
 
     def _settled(self) -> bool:
         try:

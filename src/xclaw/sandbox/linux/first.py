@@ -21,3 +21,39 @@ exit $code
 """
 """The first process inside: says that it is there, runs the command, counts what is left. Nothing inside can
 end it, and its end is the end of everything."""
+REPORT_BYTES = 4_096
+"""As much of a report is read, and kept."""
+_SHOWN = 500
+
+
+class Report:
+    """What it has said so far, through descriptor 3. A stranger can write to that, too."""
+
+    def __init__(self) -> None:
+        self._said = bytearray()
+
+    def add(self, said: bytes) -> None:
+        self._said += said[: REPORT_BYTES - len(self._said)]
+
+    @property
+    def began(self) -> bool:
+        return b"s" in self._lines()
+
+    @property
+    def hindrance(self) -> str:
+        """Why the command could not be started; "" if it was."""
+        for line in self._lines():
+            if line.startswith(b"c "):
+                return line[2:].decode("utf-8", "replace")[:_SHOWN]
+        return ""
+
+    @property
+    def left_behind(self) -> int:
+        for line in self._lines():
+            number = line[2:]
+            if line.startswith(b"e ") and number.isdigit() and len(number) < 6:
+                return int(number)
+        return 0
+
+    def _lines(self) -> list[bytes]:
+        return bytes(self._said).split(b"\n")

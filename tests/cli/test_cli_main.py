@@ -35,6 +35,7 @@ def test_help_names_all_commands_and_imports_nothing_heavy(tmp_path: Path) -> No
     }
     assert "xclaw.cli.main" in imported
     assert {"rich", "aiohttp", "sqlite3", "yaml", "asyncio", "genai_prices", "xclaw.app"} & imported == set()
+    assert {"xclaw.contracts.sessions", "xclaw.contracts.events"} & imported == set(), "forty milliseconds"
 
 
 def test_the_version_is_shown(tmp_path: Path) -> None:

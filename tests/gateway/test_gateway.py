@@ -13,7 +13,8 @@ from xclaw.contracts.channels import Accepted, Delta, Failed, Happened, Outgoing
 from xclaw.contracts.errors import JournalError, UsageError
 from xclaw.contracts.events import MessageAdded, RunStarted
 from xclaw.contracts.messages import Message
-from xclaw.contracts.sessions import OWNER, Inbound, SessionStore
+from xclaw.contracts.sessions import Inbound, SessionStore
+from xclaw.contracts.users import OWNER
 from xclaw.gateway import conversations
 from xclaw.testing import FakeProvider
 from xclaw.testing.fake_replies import Hang, Raw, Text, Until, stream_of

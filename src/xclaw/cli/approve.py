@@ -12,7 +12,7 @@ from xclaw.cli.options import ApproveOptions
 from xclaw.cli.questions import answer_from, choices_text, edited_arguments, question_text
 from xclaw.contracts.approvals import Answer, Approval, Decision
 from xclaw.contracts.errors import UsageError
-from xclaw.contracts.sessions import OWNER
+from xclaw.contracts.users import OWNER
 
 if TYPE_CHECKING:
     from xclaw.app import App

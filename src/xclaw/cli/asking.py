@@ -14,7 +14,7 @@ from xclaw.contracts.approvals import Approval
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.events import Address, ApprovalAsked, Entry
 from xclaw.contracts.results import Result
-from xclaw.contracts.sessions import OWNER
+from xclaw.contracts.users import OWNER
 
 if TYPE_CHECKING:
     from xclaw.app import App

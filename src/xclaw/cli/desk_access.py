@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import msgspec
 
 from xclaw.cli.gateway_api import GatewayApi, JsonValue, session_path
-from xclaw.contracts.sessions import OWNER
+from xclaw.contracts.users import OWNER
 
 if TYPE_CHECKING:
     from xclaw.app import App

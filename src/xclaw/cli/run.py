@@ -78,7 +78,7 @@ async def routed_request(app: "App", options: WorkOptions, text: str, session: s
     """
     from xclaw.contracts.agents import Limits
     from xclaw.contracts.messages import Message
-    from xclaw.contracts.sessions import OWNER
+    from xclaw.contracts.users import OWNER
     from xclaw.gateway.reception import conversation_row, new_message_id, routed, session_of
 
     route, text = await routed(text, options.agent or "", app.router, app.agents)

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from xclaw.contracts.sessions import OWNER
+from xclaw.cli.options import WorkspaceDir
+from xclaw.contracts.users import OWNER
 
 Words = Annotated[
     list[str] | None,
@@ -18,10 +19,7 @@ class StoredOptions:
     """What each of them takes."""
 
     user: Annotated[str, typer.Option(help="Whose; the owner's by default.", metavar="NAME")] = OWNER
-    workspace: Annotated[
-        str | None,
-        typer.Option("--workspace", "-w", help="Where files and the database live.", metavar="DIR"),
-    ] = None
+    workspace: WorkspaceDir = None
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False
 
 

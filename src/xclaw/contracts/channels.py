@@ -12,7 +12,8 @@ from typing import Protocol
 from xclaw.contracts.agents import Limits
 from xclaw.contracts.events import Entry, RunEnded
 from xclaw.contracts.messages import Message
-from xclaw.contracts.sessions import OWNER, Manner
+from xclaw.contracts.sessions import Manner
+from xclaw.contracts.users import OWNER
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ never by anything that a model says.
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from xclaw.contracts.sessions import OWNER
+from xclaw.contracts.users import OWNER
 
 MemoryScope = Literal["own", "team"]
 """Of one agent, or of all agents of a user."""

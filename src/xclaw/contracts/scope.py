@@ -4,7 +4,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from xclaw.contracts.permissions import PermissionMode
-from xclaw.contracts.sessions import OWNER
+from xclaw.contracts.users import OWNER
 
 
 @dataclass(frozen=True, slots=True)

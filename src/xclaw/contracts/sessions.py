@@ -11,9 +11,6 @@ from typing import Literal, Protocol
 from xclaw.contracts.events import Entry
 from xclaw.contracts.messages import Message
 
-OWNER = "owner"
-"""The user whose home it is: holds the first token, may see what others do."""
-
 Manner = Literal["queue", "steer", "interrupt"]
 """What a message does to a run that goes on: wait for it, be read at its next turn, or end it."""
 

@@ -12,7 +12,8 @@ from xclaw.contracts.errors import SessionBusy, UsageError
 from xclaw.contracts.journal import Journal, RunRow
 from xclaw.contracts.messages import UserMessage
 from xclaw.contracts.results import Outcome
-from xclaw.contracts.sessions import OWNER, Inbound, SessionRow, SessionStore
+from xclaw.contracts.sessions import Inbound, SessionRow, SessionStore
+from xclaw.contracts.users import OWNER
 from xclaw.gateway.export import ExportFormat, exported
 from xclaw.loop.state import RunState, fold
 from xclaw.runtime.tree import NodeEnd

@@ -19,7 +19,8 @@ from xclaw.contracts.events import Entry, RunStarted, TextDelta
 from xclaw.contracts.ids import new_session_id
 from xclaw.contracts.journal import RunRow
 from xclaw.contracts.messages import Message
-from xclaw.contracts.sessions import OWNER, Inbound
+from xclaw.contracts.sessions import Inbound
+from xclaw.contracts.users import OWNER
 from xclaw.gateway.conversations import Conversation, given_up
 from xclaw.gateway.feeds import Feed
 from xclaw.gateway.names import conversation_key

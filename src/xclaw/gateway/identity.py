@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from xclaw.contracts.sessions import OWNER
+from xclaw.contracts.users import OWNER
 
 Scope = Literal["chat", "approve", "admin"]
 """Talk and see one's own sessions; answer approvals; see and end what others do."""

@@ -1,7 +1,7 @@
 """Whose conversation a name means: every user has a name space of their own (SPEC A3, fault I06)."""
 
 from xclaw.contracts.errors import UsageError
-from xclaw.contracts.sessions import OWNER
+from xclaw.contracts.users import OWNER
 
 MAX_CHARACTERS = 200
 

@@ -19,7 +19,7 @@ from typing import Generic, Literal, TypeVar
 import msgspec
 
 from xclaw.contracts.errors import UsageError
-from xclaw.contracts.sessions import OWNER
+from xclaw.contracts.users import OWNER
 from xclaw.gateway.identity import SCOPES, Identity, Scope, owner_identity
 from xclaw.gateway.private_files import (
     Signature,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from xclaw.contracts.errors import UsageError
-from xclaw.contracts.sessions import OWNER
+from xclaw.contracts.users import OWNER
 
 TEAM_DIRECTORY = "team-memory"
 TEAM_FILE = "shared-findings.md"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.memory import MemoryScope, Recalled
-from xclaw.contracts.sessions import OWNER
+from xclaw.contracts.users import OWNER
 from xclaw.memory.blocks import notes_block
 from xclaw.memory.layout import TRANSCRIPT, places_of
 from xclaw.memory.meaning import Embedder

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.memory import PadEntry, Whose
-from xclaw.contracts.sessions import OWNER
+from xclaw.contracts.users import OWNER
 from xclaw.memory.files import add_to_file, read_file
 from xclaw.memory.layout import folder_of
 from xclaw.memory.pad_log import Line, Pad, author_name, encoded, entry_name, folded, storable

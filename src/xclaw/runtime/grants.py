@@ -23,7 +23,7 @@ from typing import cast
 
 from xclaw.contracts.errors import UsageError
 from xclaw.contracts.permissions import parse_rule
-from xclaw.contracts.sessions import OWNER
+from xclaw.contracts.users import OWNER
 
 logger = logging.getLogger(__name__)
 

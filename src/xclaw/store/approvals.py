@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xclaw.contracts.approvals import Approval, ApprovalStatus
 from xclaw.contracts.errors import JournalError, UsageError
 from xclaw.contracts.events import ApprovalAnswered, ApprovalAsked
-from xclaw.contracts.sessions import OWNER
+from xclaw.contracts.users import OWNER
 from xclaw.store.codec import decode_event, encode_event, well_formed
 from xclaw.store.database import transaction
 from xclaw.store.reader import Reader

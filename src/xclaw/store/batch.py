@@ -17,7 +17,7 @@ from xclaw.contracts.events import (
     TextDelta,
 )
 from xclaw.contracts.journal import Committed
-from xclaw.contracts.sessions import OWNER
+from xclaw.contracts.users import OWNER
 from xclaw.store.codec import encode_event, title_from, well_formed
 
 _EVENT = "INSERT INTO events (run, seq, at, kind, body) VALUES (?, ?, ?, ?, ?)"

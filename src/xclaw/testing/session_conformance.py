@@ -18,7 +18,8 @@ from xclaw.contracts.errors import UsageError
 from xclaw.contracts.events import Address, Entry, MessageAdded
 from xclaw.contracts.journal import Journal
 from xclaw.contracts.messages import Message
-from xclaw.contracts.sessions import OWNER, Inbound, SessionRow, SessionStore
+from xclaw.contracts.sessions import Inbound, SessionRow, SessionStore
+from xclaw.contracts.users import OWNER
 from xclaw.testing.journal_conformance import append_and_wait, ended, entries_of, root_address, started
 
 

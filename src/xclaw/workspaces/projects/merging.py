@@ -53,7 +53,7 @@ def _step(shadow: Shadow, commit: str, branch: str, tip: str) -> str | Conflict:
     if code not in (0, 1):
         raise GitFailed(f"{branch} could not be merged: git merge-tree failed ({code})")
     if code == 0:
-        at = max(_time_of(shadow, commit), _time_of(shadow, tip))
+        at = max(shadow.time_of(commit), shadow.time_of(tip))
         return shadow.commit_tree(tree.decode(), (commit, tip), Note(f"Merge {branch}", "xclaw", at))
     files, messages = _conflicts(rest)
     detail = "\n".join(part for part in (messages[:MAX_PART], _detail(shadow, tree.decode(), files)) if part)
@@ -66,7 +66,7 @@ def _noted(shadow: Shadow, commit: str, branch: str) -> str:
     if shadow.is_ancestor(tip, commit):
         return commit
     tree = shadow.git("rev-parse", f"{commit}^{{tree}}").decode().strip()
-    at = max(_time_of(shadow, commit), _time_of(shadow, tip))
+    at = max(shadow.time_of(commit), shadow.time_of(tip))
     return shadow.commit_tree(
         tree, (commit, tip), Note(f"Merge {branch}, as it was put in by hand", "xclaw", at)
     )
@@ -116,7 +116,3 @@ def _marked(content: bytes) -> str:
             inside = False
             shown += lines[number + 1 : number + 2]
     return b"\n".join(shown).decode("utf-8", "replace")[:MAX_PART]
-
-
-def _time_of(shadow: Shadow, commit: str) -> int:
-    return int(shadow.git("show", "-s", "--format=%ct", commit).decode().strip())

@@ -10,7 +10,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from xclaw.contracts.errors import UsageError
@@ -37,20 +37,18 @@ class _Original:
 
 def begin(shadow: Shadow, checkout: Checkout, base: str, head: str, changes: Changes) -> None:
     """Keep what the user had not committed, as a commit on theirs, for branches to begin at."""
-    git = _reading(shadow.git, checkout)
-    writer = replace_git(shadow, git)
+    writer = shadow.with_objects_of(checkout)
     if not changes or writer.commit_of(_start_ref(base, head)):
         return
-    tree = _with_changes(git, head, changes)
-    note = Note(_UNCOMMITTED, "xclaw", _time_of(git, head))
+    tree = _with_changes(writer.git, head, changes)
+    note = Note(_UNCOMMITTED, "xclaw", writer.time_of(head) if head else 0)
     writer.point(_start_ref(base, head), writer.commit_tree(tree, (head,) if head else (), note))
 
 
 def publish(shadow: Shadow, checkout: Checkout, project: Project, branch: str, name: str) -> str:
     """Answers the branch's name in the user's repository. The shadow is locked. Raises `UsageError`."""
     tip = shadow.known(branch)
-    git = _reading(shadow.git, checkout)
-    writer = replace_git(shadow, git)
+    writer = shadow.with_objects_of(checkout)
     start = _start_of(writer, project)
     made: dict[str, str] = {project.base: start}
     new: list[str] = [start] if start != project.head else []
@@ -58,12 +56,12 @@ def publish(shadow: Shadow, checkout: Checkout, project: Project, branch: str, n
     for original in _originals(shadow, project.base, tip):
         changes = _changes(shadow, project.base, original.id)
         _refuse_unseen(changes, unseen)
-        tree = _with_changes(git, start, changes)
+        tree = _with_changes(writer.git, start, changes)
         parents = tuple(dict.fromkeys(made.get(parent, start) for parent in original.parents if start))
         made[original.id] = writer.commit_tree(tree, parents, original.note)
         new.append(made[original.id])
     commit = made[tip]
-    _hand_over(git, checkout, project.head, new)
+    _hand_over(writer.git, checkout, project.head, new)
     return take_branch(checkout, name, commit, lambda older: writer.is_ancestor(older, commit))
 
 
@@ -95,20 +93,8 @@ def _refuse_unseen(changes: Changes, unseen: AbstractSet[str]) -> None:
         )
 
 
-def replace_git(shadow: Shadow, git: Git) -> Shadow:
-    """The same repository through another git."""
-    other = Shadow(shadow.directory, shadow.git)
-    other.git = git
-    return other
-
-
 def _start_ref(base: str, head: str) -> str:
     return f"refs/xclaw/starts/{base}-{head or 'none'}"
-
-
-def _reading(git: Git, checkout: Checkout) -> Git:
-    """git on our repository that finds the user's objects too."""
-    return replace(git, also=(*git.also, checkout.objects))
 
 
 def _with_changes(git: Git, start: str, changes: Changes) -> str:
@@ -181,7 +167,3 @@ def _new_objects(git: Git, head: str, commit: str) -> list[str]:
             if mode not in ("000000", "160000"):
                 found.append(object_id)
     return found
-
-
-def _time_of(git: Git, commit: str) -> int:
-    return int(git("show", "-s", "--format=%ct", commit).decode().strip()) if commit else 0

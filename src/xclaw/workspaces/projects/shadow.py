@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import IO
 
 from xclaw.contracts.errors import ToolFailed
+from xclaw.workspaces.projects.checkout import Checkout
 from xclaw.workspaces.projects.git import Git, GitFailed
 from xclaw.workspaces.projects.reading import Found
 
 AUTHOR = "xclaw"
 MAIL = "xclaw.invalid"
 BRANCHES = "refs/heads/"
+LIST_FILES = ("ls-tree", "-r", "-z", "--full-tree")
 _CONFIG = (
     "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n\tlogallrefupdates = false\n"
 )
@@ -98,13 +100,15 @@ class Shadow:
         return commit
 
     def files(self, commit: str) -> dict[str, tuple[str, str]]:
-        listed = self.git("ls-tree", "-r", "-z", "--full-tree", commit)
-        found: dict[str, tuple[str, str]] = {}
-        for line in listed.split(b"\0")[:-1]:
-            about, _, path = line.partition(b"\t")
-            mode, _, object_id = about.decode().split(" ")
-            found[os.fsdecode(path)] = (mode, object_id)
-        return found
+        return files_in(self.git(*LIST_FILES, commit))
+
+    def time_of(self, commit: str) -> int:
+        """When it was committed; Unix time, seconds."""
+        return int(self.git("show", "-s", "--format=%ct", commit).decode().strip())
+
+    def with_objects_of(self, checkout: Checkout) -> "Shadow":
+        """The same repository, with a git that finds the user's objects too."""
+        return Shadow(self.directory, replace(self.git, also=(*self.git.also, checkout.objects)))
 
     def point(self, ref: str, commit: str) -> None:
         self.git("update-ref", ref, commit)
@@ -123,6 +127,16 @@ class Shadow:
             environment=who(note),
         )
         return said.decode().strip()
+
+
+def files_in(listed: bytes) -> dict[str, tuple[str, str]]:
+    """What git says of `LIST_FILES`."""
+    found: dict[str, tuple[str, str]] = {}
+    for line in listed.split(b"\0")[:-1]:
+        about, _, path = line.partition(b"\t")
+        mode, _, object_id = about.decode().split(" ")
+        found[os.fsdecode(path)] = (mode, object_id)
+    return found
 
 
 def who(note: Note) -> dict[str, str]:

@@ -24,7 +24,7 @@ from xclaw.workspaces.projects.reading import (
     shown_names,
 )
 from xclaw.workspaces.projects.settings import ProjectSettings
-from xclaw.workspaces.projects.shadow import Note, Shadow, Writing, writing
+from xclaw.workspaces.projects.shadow import LIST_FILES, Note, Shadow, Writing, files_in, writing
 
 _SNAPSHOT = Note("The files as they were", "xclaw", 0)
 
@@ -76,17 +76,8 @@ def notes_of(left_out: Iterable[LeftOut]) -> tuple[str, ...]:
 
 def committed(shadow: Shadow, checkout: Checkout, head: str) -> dict[str, tuple[str, str]] | None:
     """The files of the user's commit, read with git's own reader from their objects; None where it fails."""
-    code, said, _ = shadow.git.ended(
-        "ls-tree", "-r", "-z", "--full-tree", head, environment=dict([checkout.objects])
-    )
-    if code != 0:
-        return None
-    found: dict[str, tuple[str, str]] = {}
-    for line in said.split(b"\0")[:-1]:
-        about, _, path = line.partition(b"\t")
-        mode, _, object_id = about.decode().split(" ")
-        found[os.fsdecode(path)] = (mode, object_id)
-    return found
+    code, said, _ = shadow.with_objects_of(checkout).git.ended(*LIST_FILES, head)
+    return files_in(said) if code == 0 else None
 
 
 def changes_since(

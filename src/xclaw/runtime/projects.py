@@ -172,12 +172,11 @@ class RunProject:
     def _finish(self, message: str, state: RunState, *, is_root: bool) -> _End:
         end = _End()
         start = begins_at(self._started)
-        own = ""
+        own = tip = ""
         if self._started.worktree and (self._tree is not None or Path(self._directory).is_dir()):
-            own = self._committed(message, end)
+            own, tip = self._committed(message, end)
         branches = [branch for branch in ready_branches(state) if branch not in state.coordination.taken]
         if own and not branches and not state.merged:
-            tip = self._try(end, lambda: self._made_tree().tip) or ""
             end.whole = Merged(tip, own, (own,)) if is_root and tip else None
         elif branches or state.merged:
             parts = (*((own,) if own else ()), *branches)
@@ -193,15 +192,16 @@ class RunProject:
             end.published = self._publish(end)
         return end
 
-    def _committed(self, message: str, end: _End) -> str:
-        """The run's own branch, if it has changes."""
+    def _committed(self, message: str, end: _End) -> tuple[str, str]:
+        """The run's own branch and its newest commit, if it has changes."""
         tree = self._try(end, self._made_tree)
         if tree is None:
-            return ""
+            return "", ""
         commit = self._try(end, lambda: tree.commit(message, self._started.agent, last=True))
         if commit is not None and any("repository of its own" in note for note in commit.notes):
             end.troubles += commit.notes
-        return tree.branch if self._try(end, lambda: tree.tip) != begins_at(self._started) else ""
+        tip = self._try(end, lambda: tree.tip) or ""
+        return (tree.branch, tip) if tip != begins_at(self._started) else ("", "")
 
     def _patch_of(self, branch: str, own: str, *, is_root: bool) -> bytes:
         if own and not is_root:

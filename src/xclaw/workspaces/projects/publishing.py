@@ -18,7 +18,7 @@ from xclaw.contracts.projects import Project
 from xclaw.workspaces.projects.checkout import Checkout
 from xclaw.workspaces.projects.git import Git
 from xclaw.workspaces.projects.reading import shown_names
-from xclaw.workspaces.projects.shadow import Note, Shadow
+from xclaw.workspaces.projects.shadow import Files, Note, Shadow
 from xclaw.workspaces.projects.user_branches import take_branch
 
 MAX_COMMITS = 10_000
@@ -52,9 +52,10 @@ def publish(shadow: Shadow, checkout: Checkout, project: Project, branch: str, n
     start = _start_of(writer, project)
     made: dict[str, str] = {project.base: start}
     new: list[str] = [start] if start != project.head else []
-    unseen = {*(writer.files(start) if start else ())} - {*shadow.files(project.base)}
+    before = shadow.files(project.base)
+    unseen = {*(writer.files(start) if start else ())} - {*before}
     for original in _originals(shadow, project.base, tip):
-        changes = _changes(shadow, project.base, original.id)
+        changes = _changes(before, shadow.files(original.id))
         _refuse_unseen(changes, unseen)
         tree = _with_changes(writer.git, start, changes)
         parents = tuple(dict.fromkeys(made.get(parent, start) for parent in original.parents if start))
@@ -116,8 +117,7 @@ def _index_line(path: str, entry: tuple[str, str] | None) -> bytes:
     return f"{mode} {object_id}\t".encode() + os.fsencode(path) + b"\0"
 
 
-def _changes(shadow: Shadow, base: str, commit: str) -> Changes:
-    before, after = shadow.files(base), shadow.files(commit)
+def _changes(before: Files, after: Files) -> Changes:
     return {path: after.get(path) for path in {*before, *after} if before.get(path) != after.get(path)}
 
 

@@ -27,10 +27,6 @@ class Found:
     mode: FileMode
     content: bytes
 
-    @property
-    def object_id(self) -> str:
-        return blob_id(self.content)
-
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:

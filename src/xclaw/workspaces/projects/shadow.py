@@ -19,7 +19,7 @@ from typing import IO
 from xclaw.contracts.errors import ToolFailed
 from xclaw.workspaces.projects.checkout import Checkout
 from xclaw.workspaces.projects.git import Git, GitFailed
-from xclaw.workspaces.projects.reading import Found
+from xclaw.workspaces.projects.reading import Found, blob_id
 
 AUTHOR = "xclaw"
 MAIL = "xclaw.invalid"
@@ -181,20 +181,22 @@ class Writing:
         self._digest = hashlib.sha256()
         self.size = 0
 
-    def add(self, found: Found) -> None:
-        object_id = found.object_id
+    def add(self, found: Found) -> tuple[str, str]:
+        """Answers its mode and object id."""
+        object_id = blob_id(found.content)
         self._digest.update(
             b"%s %s %s\0" % (found.mode.encode(), object_id.encode(), os.fsencode(found.path))
         )
         self.size += len(found.content)
         if object_id in self._known:
             self.keep(found.path, found.mode, object_id)
-            return
+            return found.mode, object_id
         self._stream.write(
             b"M %s inline %s\ndata %d\n" % (found.mode.encode(), _quoted(found.path), len(found.content))
         )
         self._stream.write(found.content)
         self._stream.write(b"\n")
+        return found.mode, object_id
 
     def keep(self, path: str, mode: str, object_id: str) -> None:
         """A file that is there already."""

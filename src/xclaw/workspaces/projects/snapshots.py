@@ -59,8 +59,8 @@ def take(shadow: Shadow, directory: str, listing: Listing, settings: ProjectSett
                 left_out.append(found)
             elif found is not None:
                 found = found if listing.has_modes else _with_mode(found, listing)
-                files[path] = (found.mode, found.object_id)
-                _add(made, found, directory, settings)
+                files[path] = made.add(found)
+                _refuse_more(made, directory, settings)
         ref = f"refs/xclaw/snapshots/{made.digest}"
         commit = shadow.commit_of(ref) or made.commit(shadow, ref, "", _SNAPSHOT)
     return Taken(commit, files, tuple(left_out))
@@ -116,8 +116,7 @@ def _allowed(tree: Tree, path: str, settings: ProjectSettings) -> Found | LeftOu
     return tree.found(path)
 
 
-def _add(made: Writing, found: Found, directory: str, settings: ProjectSettings) -> None:
-    made.add(found)
+def _refuse_more(made: Writing, directory: str, settings: ProjectSettings) -> None:
     if made.size > settings.max_bytes:
         raise UsageError(
             f"the files of {directory} that are not ignored have more than {settings.max_bytes} bytes "

@@ -128,8 +128,7 @@ class PrivateTree:
                     files[path] = before[path]
                     made.keep(path, *before[path])
             elif found is not None:
-                files[path] = (found.mode, found.object_id)
-                made.add(found)
+                files[path] = made.add(found)
             if made.size > self._settings.max_bytes or len(files) > self._settings.max_files:
                 raise ToolFailed(
                     "the tree has more files or bytes than a project may; remove what is generated"

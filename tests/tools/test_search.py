@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tools.workspaces_for_tools import Setup, make_setup
 from xclaw.contracts.errors import ToolFailed
+from xclaw.contracts.tokens import ascii_length, share_inline
 from xclaw.tools.functions import FunctionTool
 from xclaw.tools.search import search_tool
 
@@ -185,6 +186,18 @@ def test_many_lines_are_cut_to_what_an_answer_may_hold_and_counted(
     (setup.private / "b.txt").write_bytes("字".encode() * 100 + b"\n" + "字\n".encode() * 2_000)
     many = found(search, setup, {"pattern": "字", "path": "b.txt"})
     assert "of more than 1000 lines" in many[-1]
+
+
+@every_engine
+@pytest.mark.parametrize("character", ["x", "字", "é", "🌍"])
+def test_what_is_found_is_never_more_than_an_answer_may_hold(
+    tmp_path: Path, search: FunctionTool, character: str
+) -> None:
+    """E2, H10: so nothing of it is spilled."""
+    setup = with_files(tmp_path, {"a": f"{character * 150}\n".encode() * 500})
+    lines = found(search, setup, {"pattern": character})
+    assert 0.9 < ascii_length("\n".join(lines)) / setup.context.inline_chars <= 1
+    assert share_inline("\n".join(lines), setup.context.inline_chars) == 1
 
 
 @every_engine

@@ -26,6 +26,14 @@ def estimate_tokens(text: str) -> int:
     return int(len(text) * TOKENS_PER_CHARACTER + extra_bytes * TOKENS_PER_EXTRA_BYTE) + 1
 
 
+def ascii_length(text: str) -> float:
+    """How many characters of ASCII take as many tokens."""
+    if text.isascii():
+        return len(text)
+    extra_bytes = len(text.encode("utf-8", "replace")) - len(text)
+    return len(text) + extra_bytes * TOKENS_PER_EXTRA_BYTE / TOKENS_PER_CHARACTER
+
+
 def share_inline(text: str, limit_chars: int) -> float:
     """How much of a text fits where `limit_chars` characters of ASCII may stand: 1.0 for all of it. Text that
     takes more tokens per character, such as Chinese, gets as many tokens, so fewer characters."""

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 
 from xclaw.contracts.errors import ToolFailed
-from xclaw.contracts.tokens import share_inline
+from xclaw.contracts.tokens import ascii_length
 
 LINE_CHARS = 1_000
 """What is shown of one line."""
@@ -35,10 +35,12 @@ def numbered_lines(descriptor: int, from_line: int, count: int, room: int) -> st
     if at is None:
         return f"[the file has {before} lines: nothing at line {from_line}]" if before else "[empty file]"
     shown: list[str] = []
+    taken = 0.0
     line = _line_at(descriptor, at)
     while line is not None and (not count or len(shown) < count):
         text = f"{from_line + len(shown)}\t{line.shown}"
-        if shown and share_inline("\n".join([*shown, text]), room) < 1:
+        taken += ascii_length(text) + 1
+        if shown and taken - 1 > room:  # behind the last line stands no line end
             break
         shown.append(text)
         line = _line_at(descriptor, line.end)

@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass
 
 from xclaw.contracts.errors import ToolFailed
+from xclaw.contracts.tokens import ascii_length
 from xclaw.contracts.tools import ToolContext
 from xclaw.contracts.unicode_forms import is_unicode
 from xclaw.contracts.workspaces import OpenedPath
@@ -143,7 +144,7 @@ def _shown(found: Found, asked: Asked, inline_chars: int) -> str:
     lines: list[str] = []
     for match in found.matches[:MAX_MATCHES]:
         line = f"{_named(asked.path, match.path)}:{match.line}: {_window(match)}"
-        room -= _cost(line) + 1
+        room -= ascii_length(line) + 1
         if room < 0 and lines:
             break
         lines.append(line)
@@ -190,8 +191,3 @@ def _window(match: Match) -> str:
     start = max(min(at - LINE_CHARS // 4, len(text) - LINE_CHARS), 0)
     part = text[start : start + LINE_CHARS]
     return f"{'…' if start else ''}{part}{'…' if start + LINE_CHARS < len(text) else ''}"
-
-
-def _cost(line: str) -> int:
-    """Characters, where what takes more tokens than ASCII counts more."""
-    return len(line) if line.isascii() else len(line.encode("utf-8", "replace"))

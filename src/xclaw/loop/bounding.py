@@ -19,21 +19,22 @@ class Ends:
     tail: str
 
 
-def bound_output(content: str, limit_chars: int) -> tuple[str, bool]:
-    """`content` within `limit_chars`, and whether it was cut: beginning, notice, end.
+def bound_output(content: str, limit_chars: int) -> str:
+    """`content` within `limit_chars`; of what is longer, the beginning, a notice and the end.
 
     The limit is for ASCII text. Text that costs more tokens per character, such as Chinese, gets as
     many tokens, so fewer characters.
     """
-    if share_inline(content, limit_chars) == 1:
-        return content, False
-    room = int(len(content) * share_inline(content, limit_chars))
+    share = share_inline(content, limit_chars)
+    if share == 1:
+        return content
+    room = int(len(content) * share)
     notice = f"\n[... {len(content)} characters in all; {_GENERIC} ...]\n"
     room -= len(notice)
     if room < 20:
-        return content[: max(0, min(limit_chars, room + len(notice)))], True
+        return content[: max(0, min(limit_chars, room + len(notice)))]
     tail = room // _TAIL
-    return f"{content[: room - tail]}{notice}{content[len(content) - tail :]}", True
+    return f"{content[: room - tail]}{notice}{content[len(content) - tail :]}"
 
 
 def both_ends(content: str, limit_chars: int) -> Ends | None:

@@ -168,6 +168,6 @@ def _inline(parts: Parts, call: ToolCall, content: str) -> tuple[str, str]:
     try:
         path = parts.workspace.spill(f"{call.name}-{call.id}.txt", content)
     except (ToolFailed, OSError) as failure:
-        return f"{bound_output(content, limit)[0]}\n[the rest could not be kept: {failure}]", ""
+        return f"{bound_output(content, limit)}\n[the rest could not be kept: {failure}]", ""
     ends = both_ends(content, limit - NOTICE_CHARS) or Ends("", "")
     return joined(ends, content, path, can_view="view_file" in parts.tools), path

@@ -121,7 +121,7 @@ def summary_request(
     """Ask a model for a summary of what will be cut, in a request that fits `window_tokens`."""
     room = max(500, window_tokens - max_output_tokens - 1_000)
     excerpts = [_excerpt(message) for message in plan.dropped]
-    record = bound_output("\n\n".join(excerpts), int(room / TOKENS_PER_CHARACTER * 0.9))[0]
+    record = bound_output("\n\n".join(excerpts), int(room / TOKENS_PER_CHARACTER * 0.9))
     return ModelRequest(
         instructions=_SUMMARY_INSTRUCTIONS,
         messages=[UserMessage(f"The record:\n{fence(record)}\n\nWrite the summary.", "runtime")],
@@ -134,13 +134,13 @@ def summary_request(
 def _excerpt(message: ChatMessage) -> str:
     match message:
         case UserMessage():
-            return f"[{message.origin}] {bound_output(message.text, 4 * EXCERPT_CHARS)[0]}"
+            return f"[{message.origin}] {bound_output(message.text, 4 * EXCERPT_CHARS)}"
         case ToolMessage():
             state = "" if message.ok else " failed"
-            return f"[output of {message.name}{state}] {bound_output(message.content, EXCERPT_CHARS)[0]}"
+            return f"[output of {message.name}{state}] {bound_output(message.content, EXCERPT_CHARS)}"
         case AssistantMessage():
-            calls = [f"\n  called {c.name} {bound_output(c.arguments, 500)[0]}" for c in message.tool_calls]
-            return f"[agent] {bound_output(message.text, EXCERPT_CHARS)[0]}{''.join(calls)}"
+            calls = [f"\n  called {c.name} {bound_output(c.arguments, 500)}" for c in message.tool_calls]
+            return f"[agent] {bound_output(message.text, EXCERPT_CHARS)}{''.join(calls)}"
 
 
 def build_summary(
@@ -207,7 +207,7 @@ def _record(dropped: Sequence[ChatMessage]) -> str:
             case UserMessage():
                 pass
     recent = "\n".join(lines[-MAX_WORK_LINES:])
-    return f"{bound_output(earlier, 1_500)[0]}\n{recent}".strip()
+    return f"{bound_output(earlier, 1_500)}\n{recent}".strip()
 
 
 def _line(text: str, limit_chars: int = 120) -> str:
@@ -240,7 +240,7 @@ def _trimmed(message: ChatMessage, limit_tokens: int) -> ChatMessage:
 
 
 def _bound_tokens(text: str, limit_tokens: int) -> str:
-    return bound_output(text, int(limit_tokens / TOKENS_PER_CHARACTER))[0]
+    return bound_output(text, int(limit_tokens / TOKENS_PER_CHARACTER))
 
 
 def valid_history(messages: Sequence[ChatMessage], *, open_calls_allowed: bool = False) -> list[str]:

@@ -10,15 +10,7 @@ from xclaw.contracts.errors import ToolFailed
 from xclaw.workspaces.containment import opened_here
 from xclaw.workspaces.disk import read_whole
 
-
-class _Turn:
-    """Whose turn it is to edit one directory."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-
-
-_turns: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
+_turns: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
 _finding = threading.Lock()
 
 
@@ -28,8 +20,8 @@ def in_turn(directory: str) -> Generator[None]:
     with _finding:
         turn = _turns.get(directory)
         if turn is None:
-            turn = _turns[directory] = _Turn()
-    with turn.lock:
+            turn = _turns[directory] = threading.Lock()
+    with turn:
         yield
 
 

@@ -74,9 +74,9 @@ class SandboxedWorkspace(LocalWorkspace):
         return super().list_directory(path, limit)
 
     @contextmanager
-    def _opened(self, path: str) -> Generator[tuple[int, stat_result]]:
+    def _opened(self, path: str, *, directories: bool = False) -> Generator[tuple[int, stat_result]]:
         self._lay_out_for(path)
-        with super()._opened(path) as opened:
+        with super()._opened(path, directories=directories) as opened:
             yield opened
 
     def _readable(self, path: str) -> tuple[Place, tuple[Region, ...], Pointer | None]:

@@ -117,16 +117,12 @@ class LocalWorkspace:
         limit = min(limit, self._settings.max_read_bytes)
         self._home.look()
         with self._explained(path, "read"), self._opened(path) as (descriptor, status):
-            if stat.S_ISDIR(status.st_mode):
-                raise NotRegular(kind_of(status.st_mode))
             return read_slice(descriptor, status.st_size, offset, limit)
 
     def content(self, path: str) -> bytes:
         limit = self._settings.max_file_bytes
         self._home.look()
         with self._explained(path, "read"), self._opened(path) as (descriptor, status):
-            if stat.S_ISDIR(status.st_mode):
-                raise NotRegular(kind_of(status.st_mode))
             content = read_whole(descriptor, min(status.st_size, limit) + 1)
         if status.st_size > limit or len(content) > limit:
             raise ToolFailed(f"{shown(path)} has {status.st_size} bytes, a file may have {limit}")
@@ -138,12 +134,12 @@ class LocalWorkspace:
         with ExitStack() as stack:
             with self._explained(path, "open"):
                 try:
-                    descriptor, status = stack.enter_context(self._opened(path))
+                    descriptor, status = stack.enter_context(self._opened(path, directories=True))
                 except FileNotFoundError:
                     if self._located(path).parts:
                         raise
                     self.prepare()  # one of the run's own directories, before anything was written to it
-                    descriptor, status = stack.enter_context(self._opened(path))
+                    descriptor, status = stack.enter_context(self._opened(path, directories=True))
             yield OpenedPath(descriptor, status.st_size, stat.S_ISDIR(status.st_mode))
 
     def list_directory(self, path: str, limit: int = 10_000) -> list[DirectoryItem]:
@@ -233,9 +229,9 @@ class LocalWorkspace:
         return self.write(f"{_SPILL_DIRECTORY}/{stem}-{digest}.txt", raw)
 
     @contextmanager
-    def _opened(self, path: str) -> Generator[tuple[int, os.stat_result]]:
+    def _opened(self, path: str, *, directories: bool = False) -> Generator[tuple[int, os.stat_result]]:
         place, follow, granted = self._readable(path)
-        with opened_file(place, follow, directories=granted is None) as (descriptor, status):
+        with opened_file(place, follow, directories=directories and granted is None) as (descriptor, status):
             if granted is not None and status.st_size != granted.size:
                 raise ToolFailed(f"{shown(path)} has changed since it was delivered; ask for it again")
             yield descriptor, status

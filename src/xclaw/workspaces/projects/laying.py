@@ -83,14 +83,6 @@ def _without_files(directory: int) -> list[str]:
     return [name for name, is_directory in found if is_directory]
 
 
-def owner_for(directory: Path) -> tuple[int, int] | None:
-    """Whose new files below `directory` are to be; None: whoever runs xclaw."""
-    status = directory.stat()
-    if os.geteuid() != 0 or status.st_uid == 0:
-        return None
-    return status.st_uid, status.st_gid
-
-
 def _bits(mode: str, *, read_only: bool) -> int:
     if mode == "100755":
         return 0o555 if read_only else 0o755

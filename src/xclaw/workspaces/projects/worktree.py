@@ -9,8 +9,9 @@ from pathlib import Path
 
 from xclaw.contracts.errors import ToolFailed
 from xclaw.contracts.projects import Commit
+from xclaw.workspaces.owners import owner_for
 from xclaw.workspaces.projects.denied import is_denied, is_git_internal
-from xclaw.workspaces.projects.laying import lay_out, owner_for, remove_tree
+from xclaw.workspaces.projects.laying import lay_out, remove_tree
 from xclaw.workspaces.projects.listing import list_tree
 from xclaw.workspaces.projects.patches import MAX_PATCH, log, patch
 from xclaw.workspaces.projects.reading import Found, LeftOut, Tree, is_below, opened_tree, repositories_below

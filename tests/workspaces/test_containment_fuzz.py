@@ -63,9 +63,9 @@ def plant(scene: Scene, entries: list[tuple[list[str], str]]) -> None:
     for base in (scene.home, scene.delivery):
         for parts, kind in entries:
             path = base.joinpath(*parts)
-            if any(above.is_symlink() for above in (path, *path.parents) if above.is_relative_to(base)):
-                continue
             try:
+                if any(above.is_symlink() for above in (path, *path.parents) if above.is_relative_to(base)):
+                    continue
                 path.parent.mkdir(parents=True, exist_ok=True)
                 if kind == "file":
                     path.write_text(f"{MARK}file")
